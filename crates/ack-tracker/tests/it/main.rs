@@ -1,0 +1,4 @@
+//! Tests of the tracker through its public interface.
+
+mod properties;
+mod rules;

@@ -1,0 +1,5 @@
+//! Configuration, admin port and start-up, from the outside.
+
+mod admin;
+mod config;
+mod startup;
