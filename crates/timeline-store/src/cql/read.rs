@@ -1,0 +1,108 @@
+//! Timeline pages and the full scan.
+
+use std::ops::ControlFlow;
+
+use events::{Micros, PostId, UserId};
+use scylla::response::PagingState;
+
+use super::Shared;
+use crate::error::{Operation, StoreError};
+use crate::row::{ScannedRow, StoredRow};
+
+impl Shared {
+    pub(super) async fn page(
+        &self,
+        owner: UserId,
+        before: Option<PostId>,
+        since: Option<PostId>,
+        limit: usize,
+    ) -> Result<Vec<StoredRow>, StoreError> {
+        let limit = i32::try_from(limit).unwrap_or(i32::MAX);
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        // The ends of the range stand for "no bound": Postgres never gives these ids away.
+        let before = before.map_or(i64::MAX, |post| post.0);
+        let since = since.map_or(i64::MIN, |post| post.0);
+        let values = (owner.0, before, since, limit);
+        let mut rows = Vec::new();
+        let mut position = PagingState::start();
+        // An answer may be short or empty with more behind it: Scylla cuts it after 10 000
+        // tombstones. Only the end of the paging is the end.
+        loop {
+            let permit = self.permit(1).await;
+            let (answer, next) = self
+                .session
+                .execute_single_page(&self.statements.page, values, position)
+                .await
+                .map_err(StoreError::execute(Operation::Page))?;
+            drop(permit);
+            let answer = answer
+                .into_rows_result()
+                .map_err(StoreError::answer(Operation::Page))?;
+            let typed = answer
+                .rows::<(i64, i64)>()
+                .map_err(StoreError::answer(Operation::Page))?;
+            for row in typed {
+                let (post, author) = row.map_err(StoreError::answer(Operation::Page))?;
+                rows.push(StoredRow {
+                    post: PostId(post),
+                    author: UserId(author),
+                });
+            }
+            match next.into_paging_control_flow() {
+                ControlFlow::Break(()) => return Ok(rows),
+                ControlFlow::Continue(next) => position = next,
+            }
+        }
+    }
+
+    pub(super) async fn scan(
+        &self,
+        page_rows: usize,
+        mut visit: impl FnMut(Vec<ScannedRow>) + Send,
+    ) -> Result<u64, StoreError> {
+        let mut statement = self.statements.scan.clone();
+        statement.set_page_size(i32::try_from(page_rows.max(1)).unwrap_or(i32::MAX));
+        let mut total = 0;
+        let mut position = PagingState::start();
+        loop {
+            let permit = self.permit(1).await;
+            let (answer, next) = self
+                .session
+                .execute_single_page(&statement, (), position)
+                .await
+                .map_err(StoreError::execute(Operation::Scan))?;
+            drop(permit);
+            let answer = answer
+                .into_rows_result()
+                .map_err(StoreError::answer(Operation::Scan))?;
+            let typed = answer
+                .rows::<(i64, i64, i64, i64, Option<i32>)>()
+                .map_err(StoreError::answer(Operation::Scan))?;
+            let rows = typed
+                .map(|row| row.map(scanned))
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(StoreError::answer(Operation::Scan))?;
+            total += rows.len() as u64;
+            if !rows.is_empty() {
+                visit(rows);
+            }
+            match next.into_paging_control_flow() {
+                ControlFlow::Break(()) => return Ok(total),
+                ControlFlow::Continue(next) => position = next,
+            }
+        }
+    }
+}
+
+fn scanned(row: (i64, i64, i64, i64, Option<i32>)) -> ScannedRow {
+    let (owner, post, author, write_us, ttl_seconds) = row;
+    ScannedRow {
+        owner: UserId(owner),
+        post: PostId(post),
+        author: UserId(author),
+        write_us: Micros(write_us),
+        ttl_seconds,
+    }
+}

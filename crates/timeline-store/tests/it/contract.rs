@@ -1,0 +1,275 @@
+//! What every store of timelines must do. Each check takes owners of its own, so that all of
+//! them run on one store.
+
+use std::time::{Duration, Instant};
+
+use events::{Micros, PostId, UserId};
+use timeline_store::{
+    MAX_TTL_SECONDS, MemoryTimelines, PgNow, ScannedRow, TimelineStore, WriteMode, Written,
+};
+
+use crate::store::{RETENTION_US, T0, all, connect, delete, keyspace, now, page, row};
+
+#[tokio::test]
+async fn the_twin_keeps_the_contract() {
+    check_all(&MemoryTimelines::new()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_real_one_keeps_the_contract_with_single_writes() {
+    check_all(&connect(&keyspace("contract_single").await, WriteMode::Single).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_real_one_keeps_the_contract_with_grouped_writes() {
+    check_all(&connect(&keyspace("contract_grouped").await, WriteMode::Grouped).await).await;
+}
+
+async fn check_all(store: &impl TimelineStore) {
+    store.probe().await.expect("probe");
+    nothing_is_nothing(store).await;
+    d_7_a_replay_in_any_order_leaves_the_same_row(store).await;
+    d_7_a_replay_a_minute_later_expires_at_the_same_time(store).await;
+    d_8_a_delete_beats_inserts_before_and_after_it(store).await;
+    a_follow_after_an_unfollow_brings_the_row_back(store).await;
+    rows_whose_time_is_over_are_not_written(store).await;
+    a_ttl_is_held_at_what_every_server_takes(store).await;
+    pages_go_newest_first_between_their_bounds(store).await;
+    d_8_a_head_full_of_deletes_still_gives_the_first_page(store).await;
+    two_thousand_rows_arrive(store).await;
+    a_row_expires(store).await;
+}
+
+async fn of_owner(store: &impl TimelineStore, owner: i64) -> Vec<ScannedRow> {
+    let mut rows = all(store).await;
+    rows.retain(|row| row.owner == UserId(owner));
+    rows
+}
+
+async fn nothing_is_nothing(store: &impl TimelineStore) {
+    assert_eq!(
+        store.write(&[], &now()).await.expect("write nothing"),
+        Written::default()
+    );
+    store.delete(&[]).await.expect("delete nothing");
+    assert!(page(store, 100, None, None, 10).await.is_empty());
+    assert!(of_owner(store, 100).await.is_empty());
+}
+
+async fn d_7_a_replay_in_any_order_leaves_the_same_row(store: &impl TimelineStore) {
+    // The same edge and two events of it: the row of the later one wins in both orders.
+    let (old, new) = (row(200, 1, 5), row(200, 1, 9));
+    for rows in [[old, new], [new, old], [new, new], [old, old]] {
+        store.write(&rows[..1], &now()).await.expect("write");
+        store.write(&rows[1..], &now()).await.expect("write again");
+    }
+    let rows = of_owner(store, 200).await;
+    let [found] = rows.as_slice() else {
+        panic!("one row expected, found {rows:?}")
+    };
+    assert_eq!(
+        (found.post, found.author, found.write_us),
+        (new.post, new.author, new.write_us)
+    );
+    assert_expiry_near(found, RETENTION_US / 1_000_000);
+}
+
+async fn d_7_a_replay_a_minute_later_expires_at_the_same_time(store: &impl TimelineStore) {
+    // The replay knows a Postgres time that is a minute further; the server's clock is not, so
+    // its TTL must be a minute shorter and the row that ends later stays.
+    store.write(&[row(210, 1, 0)], &now()).await.expect("write");
+    let later = PgNow::new(Micros(T0 + 60_000_000), Instant::now());
+    store
+        .write(&[row(210, 1, 0), row(210, 2, 0)], &later)
+        .await
+        .expect("write again");
+    let rows = of_owner(store, 210).await;
+    let [second, first] = rows.as_slice() else {
+        panic!("two rows expected, found {rows:?}")
+    };
+    assert_expiry_near(first, RETENTION_US / 1_000_000);
+    assert_expiry_near(second, RETENTION_US / 1_000_000 - 60);
+
+    // The same minute spent between reading the time and sending the row.
+    let Some(read_at) = Instant::now().checked_sub(Duration::from_secs(60)) else {
+        return;
+    };
+    let waited = PgNow::new(Micros(T0), read_at);
+    store
+        .write(&[row(210, 3, 0)], &waited)
+        .await
+        .expect("write late");
+    let rows = of_owner(store, 210).await;
+    assert_expiry_near(
+        rows.first().expect("the newest row"),
+        RETENTION_US / 1_000_000 - 60,
+    );
+}
+
+fn assert_expiry_near(row: &ScannedRow, seconds: i64) {
+    let left = i64::from(row.ttl_seconds.expect("every row has an end"));
+    assert!(
+        (seconds - 5..=seconds).contains(&left),
+        "{left} s left, expected {seconds} s"
+    );
+}
+
+async fn d_8_a_delete_beats_inserts_before_and_after_it(store: &impl TimelineStore) {
+    let insert = row(300, 1, 0);
+    store.write(&[insert], &now()).await.expect("write");
+    store.delete(&[delete(300, 1, 1)]).await.expect("delete");
+    assert!(page(store, 300, None, None, 10).await.is_empty());
+    store
+        .write(&[insert], &now())
+        .await
+        .expect("replay after the delete");
+    assert!(page(store, 300, None, None, 10).await.is_empty());
+
+    // The delete comes first, and at the very timestamp of the insert.
+    store
+        .delete(&[delete(301, 1, 0), delete(301, 2, 7)])
+        .await
+        .expect("delete first");
+    store
+        .write(&[row(301, 1, 0), row(301, 2, 6)], &now())
+        .await
+        .expect("late insert");
+    assert!(page(store, 301, None, None, 10).await.is_empty());
+    assert!(of_owner(store, 301).await.is_empty());
+
+    // A delete older than the row does nothing.
+    store.write(&[row(302, 1, 5)], &now()).await.expect("write");
+    store
+        .delete(&[delete(302, 1, 4)])
+        .await
+        .expect("old delete");
+    assert_eq!(page(store, 302, None, None, 10).await, [1]);
+}
+
+async fn a_follow_after_an_unfollow_brings_the_row_back(store: &impl TimelineStore) {
+    store.write(&[row(310, 1, 0)], &now()).await.expect("write");
+    store
+        .delete(&[delete(310, 1, 100)])
+        .await
+        .expect("purge at the unfollow");
+    store
+        .write(&[row(310, 1, 200)], &now())
+        .await
+        .expect("backfill at the new edge");
+    assert_eq!(page(store, 310, None, None, 10).await, [1]);
+}
+
+async fn rows_whose_time_is_over_are_not_written(store: &impl TimelineStore) {
+    let mut rows = [row(400, 1, 0), row(400, 2, 0), row(400, 3, 0)];
+    rows[0].expires_us = Micros(T0 - 1);
+    rows[1].expires_us = Micros(T0);
+    let written = store.write(&rows, &now()).await.expect("write");
+    assert_eq!(
+        written,
+        Written {
+            rows: 1,
+            expired: 2
+        }
+    );
+    assert_eq!(page(store, 400, None, None, 10).await, [3]);
+    let written = store
+        .write(&rows[..2], &now())
+        .await
+        .expect("write only expired rows");
+    assert_eq!(
+        written,
+        Written {
+            rows: 0,
+            expired: 2
+        }
+    );
+}
+
+async fn a_ttl_is_held_at_what_every_server_takes(store: &impl TimelineStore) {
+    let mut far = row(410, 1, 0);
+    far.expires_us = Micros(i64::MAX);
+    store
+        .write(&[far], &now())
+        .await
+        .expect("write a row far in the future");
+    let rows = of_owner(store, 410).await;
+    assert_expiry_near(rows.first().expect("the row"), i64::from(MAX_TTL_SECONDS));
+}
+
+async fn pages_go_newest_first_between_their_bounds(store: &impl TimelineStore) {
+    let rows: Vec<_> = [3, 9, 1, 7, 5].map(|post| row(500, post, 0)).into();
+    store.write(&rows, &now()).await.expect("write");
+    store
+        .write(&[row(501, 6, 0)], &now())
+        .await
+        .expect("write to another timeline");
+    assert_eq!(page(store, 500, None, None, 10).await, [9, 7, 5, 3, 1]);
+    assert_eq!(page(store, 500, None, None, 2).await, [9, 7]);
+    assert_eq!(page(store, 500, Some(7), None, 2).await, [5, 3]);
+    assert_eq!(page(store, 500, Some(6), None, 2).await, [5, 3]);
+    assert_eq!(page(store, 500, None, Some(3), 10).await, [9, 7, 5]);
+    assert_eq!(page(store, 500, Some(9), Some(3), 1).await, [7]);
+    assert_eq!(page(store, 500, Some(3), Some(3), 10).await, [0_i64; 0]);
+    assert_eq!(page(store, 500, Some(1), None, 10).await, [0_i64; 0]);
+    assert_eq!(page(store, 500, None, None, 0).await, [0_i64; 0]);
+}
+
+async fn d_8_a_head_full_of_deletes_still_gives_the_first_page(store: &impl TimelineStore) {
+    store
+        .write(&[row(510, 1, 0), row(510, 2, 0)], &now())
+        .await
+        .expect("write");
+    let deletes: Vec<_> = (0..20_000).map(|i| delete(510, 10 + i, 1)).collect();
+    store
+        .delete(&deletes)
+        .await
+        .expect("delete 20 000 rows at the head");
+    assert_eq!(page(store, 510, None, None, 10).await, [2, 1]);
+}
+
+async fn two_thousand_rows_arrive(store: &impl TimelineStore) {
+    // More owners than one lane holds, and one owner with more rows than one answer holds.
+    let mut rows: Vec<_> = (0..2_000).map(|i| row(10_000 + i, 7, 0)).collect();
+    let written = store.write(&rows, &now()).await.expect("write");
+    assert_eq!(
+        written,
+        Written {
+            rows: 2_000,
+            expired: 0
+        }
+    );
+    let found = all(store)
+        .await
+        .into_iter()
+        .filter(|r| r.owner.0 >= 10_000)
+        .count();
+    assert_eq!(found, 2_000);
+
+    rows = (1..=2_000).map(|i| row(600, i, 0)).collect();
+    store
+        .write(&rows, &now())
+        .await
+        .expect("write to one owner");
+    let expected: Vec<i64> = (1..=2_000).rev().collect();
+    assert_eq!(page(store, 600, None, None, 5_000).await, expected);
+}
+
+async fn a_row_expires(store: &impl TimelineStore) {
+    let mut short = row(700, 1, 0);
+    short.expires_us = Micros(T0 + 2_500_000);
+    store
+        .write(&[short, row(700, 2, 0)], &now())
+        .await
+        .expect("write");
+    assert_eq!(page(store, 700, None, None, 10).await, [2, 1]);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while page(store, 700, None, None, 10).await != [2] {
+        assert!(Instant::now() < deadline, "the row does not expire");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let rows = store
+        .page(UserId(700), Some(PostId(2)), None, 10)
+        .await
+        .expect("read");
+    assert!(rows.is_empty());
+}

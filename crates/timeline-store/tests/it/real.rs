@@ -1,0 +1,102 @@
+//! What only the real store has: permits, and statements that reach every row in both modes.
+
+use std::time::{Duration, Instant};
+
+use scylla::client::session_builder::SessionBuilder;
+use timeline_store::{CqlConfig, TimelineStore, WriteMode, Written};
+
+use crate::store::{all, connect, delete, keyspace, now, page, row};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d_13_calls_at_the_same_time_share_the_permits_and_give_them_back() {
+    let config = CqlConfig {
+        in_flight: 40,
+        ..keyspace("permits").await
+    };
+    for mode in [WriteMode::Single, WriteMode::Grouped] {
+        let store = connect(&config, mode).await;
+        let calls = (0..4_i64).map(|call| {
+            let store = store.clone();
+            async move {
+                let rows: Vec<_> = (0..300).map(|i| row(call * 1_000 + i, 1, 0)).collect();
+                store.write(&rows, &now()).await.expect("write")
+            }
+        });
+        let written = futures::future::join_all(calls).await;
+        assert!(
+            written.iter().all(|w| *w
+                == Written {
+                    rows: 300,
+                    expired: 0
+                }),
+            "{written:?}"
+        );
+        assert_eq!(store.free_permits(), 40);
+    }
+    assert_eq!(
+        all(&connect(&config, WriteMode::Single).await).await.len(),
+        1_200
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_write_gives_its_permits_back() {
+    let store = connect(&keyspace("cancelled").await, WriteMode::Single).await;
+    let before = store.free_permits();
+    let rows: Vec<_> = (0..20_000).map(|i| row(i, 1, 0)).collect();
+    let now = now();
+    let cancelled = tokio::time::timeout(Duration::from_millis(20), store.write(&rows, &now));
+    assert!(cancelled.await.is_err(), "20 000 rows in 20 ms");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while store.free_permits() != before {
+        assert!(Instant::now() < deadline, "permits are lost");
+        tokio::task::yield_now().await;
+    }
+    // The whole call again is harmless and completes it.
+    let written = store.write(&rows, &now).await.expect("write");
+    assert_eq!(
+        written,
+        Written {
+            rows: 20_000,
+            expired: 0
+        }
+    );
+    assert_eq!(all(&store).await.len(), 20_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_that_the_server_forgot_are_prepared_again() {
+    let config = keyspace("forgotten").await;
+    for (column, mode) in [("a", WriteMode::Single), ("b", WriteMode::Grouped)] {
+        let store = connect(&config, mode).await;
+        store
+            .write(&[row(1, 1, 0), row(2, 1, 0)], &now())
+            .await
+            .expect("write");
+        // A new column, as a later schema would bring it, makes the server drop every statement
+        // on the table.
+        let other = SessionBuilder::new()
+            .known_nodes(&config.nodes)
+            .build()
+            .await;
+        let alter = format!(
+            "ALTER TABLE {}.timelines ADD {column} text",
+            config.keyspace
+        );
+        other
+            .expect("a second session")
+            .query_unpaged(alter, ())
+            .await
+            .expect("add a column");
+        store
+            .write(&[row(1, 2, 0), row(2, 2, 0)], &now())
+            .await
+            .expect("write after it");
+        store
+            .delete(&[delete(1, 2, 1), delete(2, 2, 1)])
+            .await
+            .expect("delete after it");
+        assert_eq!(page(&store, 1, None, None, 10).await, [1]);
+        assert_eq!(all(&store).await.len(), 2);
+    }
+}

@@ -1,0 +1,93 @@
+//! The schema runner against a real server.
+
+use std::time::Duration;
+
+use events::Class;
+use timeline_store::schema::{Migrated, migrate};
+use timeline_store::{CqlConfig, CqlTimelines, StoreError};
+
+use crate::store::node;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn starters_at_the_same_time_make_one_schema_and_a_repeat_changes_nothing() {
+    let nodes = vec![node().await];
+    let keyspace = testkit::unique("schema");
+    let starters = (0..3).map(|_| migrate(&nodes, &keyspace, 1));
+    let outcomes = futures::future::join_all(starters).await;
+    let outcomes: Vec<_> = outcomes.into_iter().map(|o| o.expect("migrate")).collect();
+    assert!(outcomes.iter().all(|o| o.version == 1), "{outcomes:?}");
+    assert_eq!(
+        outcomes.iter().map(|o| o.applied).sum::<usize>(),
+        1,
+        "{outcomes:?}"
+    );
+    let again = migrate(&nodes, &keyspace, 1).await.expect("migrate again");
+    assert_eq!(
+        again,
+        Migrated {
+            applied: 0,
+            version: 1
+        }
+    );
+
+    let config = CqlConfig {
+        nodes,
+        keyspace,
+        ..CqlConfig::default()
+    };
+    let store = CqlTimelines::connect(&config).await.expect("connect");
+    assert_eq!(store.gc_grace(), Duration::from_secs(864_000));
+}
+
+#[tokio::test]
+async fn a_service_without_schema_waits() {
+    let config = CqlConfig {
+        nodes: vec![node().await],
+        keyspace: testkit::unique("nothing_here"),
+        ..CqlConfig::default()
+    };
+    let error = CqlTimelines::connect(&config)
+        .await
+        .expect_err("there is no schema");
+    assert!(
+        matches!(
+            error,
+            StoreError::SchemaBehind {
+                found: 0,
+                needed: 1,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert_eq!(error.class(), Class::Outage);
+}
+
+#[tokio::test]
+async fn d_12_no_server_is_an_outage_and_is_found_soon() {
+    // Bound and not listening: the port answers with a reset.
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = socket.local_addr().expect("its address").to_string();
+    drop(socket);
+    let config = CqlConfig {
+        nodes: vec![address],
+        ..CqlConfig::default()
+    };
+    let asked = std::time::Instant::now();
+    let error = CqlTimelines::connect(&config)
+        .await
+        .expect_err("nobody listens");
+    assert_eq!(error.class(), Class::Outage, "{error:?}");
+    assert!(asked.elapsed() < Duration::from_secs(15));
+}
+
+#[tokio::test]
+async fn bad_settings_are_configuration() {
+    for (keyspace, factor) in [("Bad-Name", 1), ("fine", 0)] {
+        let error = migrate(&["127.0.0.1:1".to_owned()], keyspace, factor).await;
+        assert_eq!(
+            error.expect_err("refused before connecting").class(),
+            Class::Config
+        );
+    }
+}
