@@ -1,0 +1,45 @@
+//! Starts and stops real servers on one machine: Postgres, Kafka and a CQL
+//! server, from nothing but a package mirror.
+//!
+//! One [`Instance`] is one set of servers with its own data, below
+//! `target/<name>/` of a checkout. The task runner drives the instance
+//! `sandbox`, the tests drive `sandbox-test`; both share downloaded jars.
+//!
+//! ```text
+//! target/sandbox/ports      first port of the block this instance uses
+//!               /env        TIDELINE_… for every address, sourceable
+//!               /pid/       one file per process: pid and its start time
+//!               /log/       one file per process, the run before as .old
+//!               /postgres/ /kafka/ /cql/    data and settings
+//!               /jars/      shared by all instances of the checkout
+//! ```
+//!
+//! Promises: servers outlive the process that started them; a process is only
+//! ever signalled after its start time has been compared with the one noted
+//! when it was started, so a reused pid is never hit (Postgres's children are
+//! known by the data folder they work in); two callers of
+//! [`Instance::up`] do not race; data survives `down` and a SIGKILL of anything.
+//!
+//! It does not know topics, tables or keyspaces, and it depends on `std` only,
+//! so that the task runner builds in seconds.
+
+mod disk;
+mod environment;
+mod error;
+mod instance;
+mod jars;
+mod java;
+mod lock;
+mod logs;
+mod ports;
+mod probe;
+mod process;
+mod server;
+mod service;
+
+pub use error::Error;
+pub use instance::{Instance, State, Status};
+pub use logs::tail;
+pub use process::Signal;
+pub use server::Server;
+pub use service::{Service, ServiceProcess};

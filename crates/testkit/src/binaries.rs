@@ -1,0 +1,43 @@
+//! The services' binaries, built with crash points.
+
+use std::{
+    path::PathBuf,
+    process::Command,
+    sync::OnceLock,
+};
+
+use sandbox::Service;
+
+use crate::servers::root;
+
+/// Packages and features of a test build; `./x test` builds the same before it starts.
+const BUILD: &[&str] = &[
+    "build",
+    "--quiet",
+    "-p",
+    "write-api",
+    "-p",
+    "relay",
+    "-p",
+    "fanout",
+    "-p",
+    "read-api",
+    "--features",
+    "write-api/crash-points,relay/crash-points,fanout/crash-points",
+];
+
+/// The path of a service's binary; built by the first caller of the process.
+///
+/// # Panics
+/// When it does not compile.
+pub fn binary(service: Service) -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let cargo = option_env!("CARGO").unwrap_or("cargo");
+        let status = Command::new(cargo).args(BUILD).current_dir(root()).status().expect("run cargo");
+        assert!(status.success(), "the services do not compile");
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+        target.join("debug")
+    });
+    folder.join(service.binary())
+}

@@ -1,0 +1,22 @@
+//! Real servers, unique names and service processes for tests.
+//!
+//! Owns: the test instance of the sandbox (its own data, apart from `./x up`), a fresh
+//! deployment per test, service binaries built with crash points, and waiting for a state with a
+//! deadline. Everything here panics with a reason: a missing server is a failure, never a skip.
+//!
+//! Does not own: what a test asserts. `./x test` stops the servers afterwards.
+
+mod binaries;
+mod deployment;
+mod names;
+mod pipeline;
+mod servers;
+mod wait;
+
+pub use binaries::binary;
+pub use deployment::Deployment;
+pub use names::{free_address, unique};
+pub use pipeline::Pipeline;
+pub use sandbox::{Server, Service, ServiceProcess, Signal};
+pub use servers::Servers;
+pub use wait::{eventually, eventually_within};

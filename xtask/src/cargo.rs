@@ -1,0 +1,47 @@
+//! Runs cargo, the way all tasks do: from the root, with its output shown.
+
+use std::env;
+use std::process::Command;
+
+use crate::failure::Failure;
+use crate::repository;
+use crate::screen;
+
+/// The packages that make the running system, in flow order.
+pub(crate) const SERVICES: [&str; 4] = ["write-api", "relay", "fanout", "read-api"];
+
+/// Runs `cargo` with the given words.
+pub(crate) fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Result<(), Failure> {
+    // Cargo names itself to what it runs, so a chosen toolchain is kept.
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(arguments)
+        .envs(variables.iter().copied())
+        .current_dir(repository::root())
+        .status()
+        .map_err(|e| {
+            Failure::new(format!(
+                "cannot run cargo: {e}; is the Rust toolchain installed?"
+            ))
+        })?;
+    if status.success() {
+        return Ok(());
+    }
+    let shown = arguments
+        .iter()
+        .take(2)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(" ");
+    Err(Failure::program(&format!("cargo {shown}"), status))
+}
+
+/// Builds the release programs of the services, the command line and `more`.
+pub(crate) fn build_release(more: &[&str]) -> Result<(), Failure> {
+    screen::line("building release programs (the first time usually 5 min, then seconds) …");
+    let mut arguments = vec!["build", "--release", "--bins"];
+    for package in SERVICES.iter().chain(&["cli"]).chain(more) {
+        arguments.extend(["-p", package]);
+    }
+    run(&arguments, &[])
+}

@@ -1,0 +1,32 @@
+//! Where things are in the checkout.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use sandbox::Instance;
+
+/// The root of the checkout: the folder above this package.
+pub(crate) fn root() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().unwrap_or(package).to_owned()
+}
+
+/// The sandbox that people use.
+pub(crate) fn sandbox() -> Instance {
+    Instance::open(&root(), "sandbox")
+}
+
+/// The sandbox of the tests, with data of its own.
+pub(crate) fn test_sandbox() -> Instance {
+    Instance::open(&root(), "sandbox-test")
+}
+
+/// A program that `cargo build --release` made.
+pub(crate) fn release_binary(name: &str) -> PathBuf {
+    let target = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    // A relative path means relative to where cargo runs, which is the root.
+    root()
+        .join(target.unwrap_or_else(|| PathBuf::from("target")))
+        .join("release")
+        .join(name)
+}
