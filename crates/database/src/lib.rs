@@ -13,6 +13,7 @@
 //! Cancel safety: dropping a future rolls its transaction back, unless the commit was already on
 //! its way; then the outcome is unknown, as after a lost connection.
 
+pub mod clock;
 pub mod dead_letters;
 pub mod delivery_ledger;
 pub mod epoch;

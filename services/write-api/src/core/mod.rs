@@ -1,0 +1,4 @@
+//! What a request means: pure, no IO, no clock.
+
+pub mod idempotency;
+pub mod validate;
