@@ -7,8 +7,8 @@ use tokio_postgres::NoTls;
 
 use crate::{Servers, names::unique};
 
-/// A fresh database, topics, keyspace and slot. Dropping it drops the slot, so that the server
-/// does not run out of them; the rest goes with the instance's data.
+/// A fresh database, topics, keyspace and slot. Dropping it drops slot and topics, so that the
+/// servers do not run out of either; the rest goes with the instance's data.
 #[derive(Debug)]
 pub struct Deployment {
     name: String,
@@ -98,10 +98,12 @@ impl Drop for Deployment {
     fn drop(&mut self) {
         let url = self.servers.postgres_url("postgres");
         let slot = self.slot();
+        let kafka = self.kafka_config();
         // The test's runtime may be ending, so this one is its own.
-        let drop_slot = std::thread::spawn(move || {
+        let tear_down = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
             runtime.block_on(async {
+                let _outcome = kafka::topics::remove(&kafka).await;
                 let (client, connection) = tokio_postgres::connect(&url, NoTls).await.ok()?;
                 let _connection = tokio::spawn(connection);
                 let sql = "select pg_drop_replication_slot(slot_name) from pg_replication_slots \
@@ -109,8 +111,8 @@ impl Drop for Deployment {
                 client.execute(sql, &[&slot]).await.ok()
             })
         });
-        // A slot that stays is told by the server itself when it runs out of them.
-        let _outcome = drop_slot.join();
+        // What stays is told by the server itself when it runs out of it.
+        let _outcome = tear_down.join();
     }
 }
 

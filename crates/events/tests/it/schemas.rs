@@ -20,7 +20,7 @@ fn json(path: &Path) -> Value {
 fn examples(event_type: EventType) -> Vec<(PathBuf, Value)> {
     let folder = folder(event_type).join("examples");
     let paths = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    paths.map(|entry| entry.unwrap().path()).map(|path| (path.clone(), json(&path))).collect()
+    paths.map(|entry| entry.expect("a readable entry of the folder").path()).map(|path| (path.clone(), json(&path))).collect()
 }
 
 #[test]

@@ -115,7 +115,7 @@ pub struct Log {
 
 impl Default for Log {
     fn default() -> Self {
-        Self { level: "info".into(), format: LogFormat::Text }
+        Self { level: "info,scylla=off".into(), format: LogFormat::Text }
     }
 }
 

@@ -8,12 +8,16 @@ use tokio::{
 };
 
 async fn get(admin: &Admin, path: &str) -> String {
-    let mut stream = TcpStream::connect(admin.address()).await.unwrap();
+    ask(admin, path).await.expect("the admin port answers")
+}
+
+async fn ask(admin: &Admin, path: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(admin.address()).await?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
+    stream.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
-    let _read = stream.read_to_string(&mut answer).await.unwrap();
-    answer
+    let _read = stream.read_to_string(&mut answer).await?;
+    Ok(answer)
 }
 
 #[tokio::test]

@@ -1,0 +1,6 @@
+//! Against a real broker.
+
+mod broker;
+mod membership;
+mod producing;
+mod topics;

@@ -1,0 +1,188 @@
+//! One deployment with its services, a follow graph, and the way to its end state.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use anyhow::Context;
+use events::{PostId, Stage, UserId, topic::TopicKind};
+use testkit::{Pipeline, Service, ServiceProcess, eventually_within};
+use timeline_store::{CqlConfig, CqlTimelines, TimelineStore};
+
+use crate::{Client, Posted, Verdict};
+
+/// Longer than any catch-up after a restart takes here.
+const REST: Duration = Duration::from_secs(120);
+/// Static membership: a worker that was killed gets its partitions back at once.
+const INSTANCE: (&str, &str) = ("TIDELINE_FANOUT__INSTANCE_ID", "fanout-0");
+
+/// A deployment under test.
+#[derive(Debug)]
+pub struct Flow {
+    pipeline: Pipeline,
+    client: Client,
+    sql: database::Pool,
+    store: CqlTimelines,
+    followers: i64,
+}
+
+impl Flow {
+    /// A deployment with `authors` accounts, ids from 1, each followed by the same `followers`
+    /// accounts. Starts no service.
+    ///
+    /// # Errors
+    /// When a server refuses.
+    pub async fn new(authors: i64, followers: i64) -> anyhow::Result<Self> {
+        let pipeline = Pipeline::new().await;
+        let deployment = pipeline.deployment();
+        let secret_file = setting(&pipeline, "TIDELINE_AUTH__SECRET_FILE")?;
+        let secret = std::fs::read_to_string(&secret_file).context("read the secret")?;
+        let client = Client::new(pipeline.url(Service::WriteApi), secret.trim_end())?;
+        let sql = database::Pool::new(&deployment.database_url(), 4, "chaos")?;
+        let store = CqlTimelines::connect(&CqlConfig {
+            nodes: vec![deployment.servers().cql_node()],
+            keyspace: deployment.keyspace(),
+            ..CqlConfig::default()
+        })
+        .await?;
+        let flow = Self { pipeline, client, sql, store, followers };
+        flow.populate(authors).await?;
+        Ok(flow)
+    }
+
+    /// Starts a service and waits until it is ready.
+    pub async fn start(&self, service: Service, extra: &[(&str, &str)]) -> ServiceProcess {
+        self.pipeline.start(service, &with_instance(extra)).await
+    }
+
+    /// Starts a service without waiting.
+    pub fn spawn(&self, service: Service, extra: &[(&str, &str)]) -> ServiceProcess {
+        self.pipeline.spawn(service, &with_instance(extra))
+    }
+
+    /// Starts write-api, relay and fanout.
+    pub async fn start_all(&self) -> [ServiceProcess; 3] {
+        [
+            self.start(Service::WriteApi, &[]).await,
+            self.start(Service::Relay, &[]).await,
+            self.start(Service::Fanout, &[]).await,
+        ]
+    }
+
+    /// The deployment's processes and names.
+    pub const fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
+    /// The client of its write-api.
+    pub const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Posts of this author are in the database.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn posts_of(&self, author: UserId) -> anyhow::Result<Vec<PostId>> {
+        let sql = self.sql.get().await?;
+        let rows = sql.query("select id from tideline.posts where author_id = $1 order by id", &[&author.0]).await?;
+        Ok(rows.iter().map(|row| PostId(row.get(0))).collect())
+    }
+
+    /// Records in the posts topic, repeats included.
+    ///
+    /// # Errors
+    /// When the broker does not answer.
+    pub async fn records(&self) -> anyhow::Result<i64> {
+        let config = self.pipeline.deployment().kafka_config();
+        let topic = config.namespace.topic(TopicKind::Posts);
+        Ok(kafka::admin::Admin::new(&config)?.end_offsets(&topic).await?.values().sum())
+    }
+
+    /// How many owners have this post.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn rows_of(&self, post: PostId) -> anyhow::Result<i64> {
+        let mut found = 0;
+        let count = |rows: Vec<timeline_store::ScannedRow>| {
+            found += rows.iter().filter(|row| row.post == post).count();
+        };
+        let _total = self.store.scan(5_000, count).await?;
+        Ok(i64::try_from(found)?)
+    }
+
+    /// The slot's confirmed position.
+    ///
+    /// # Errors
+    /// When Postgres does not answer or the slot is missing.
+    pub async fn confirmed_lsn(&self) -> anyhow::Result<u64> {
+        let sql = self.sql.get().await?;
+        let slot = database::slots::get(&sql, &self.pipeline.deployment().slot()).await?;
+        slot.and_then(|slot| slot.confirmed_flush_lsn).context("the slot is missing")
+    }
+
+    /// Events that the ledger does not have in `stage`.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn missing(&self, stage: Stage) -> anyhow::Result<i64> {
+        let sql = self.sql.get().await?;
+        Ok(database::delivery_ledger::missing_count(&sql, stage).await?)
+    }
+
+    /// Waits until every event is delivered, then compares every timeline row with `posted`.
+    ///
+    /// # Errors
+    /// When a server does not answer.
+    ///
+    /// # Panics
+    /// When the system does not come to rest in 120 s.
+    pub async fn verdict(&self, posted: &[Posted]) -> anyhow::Result<Verdict> {
+        eventually_within(REST, "every event is delivered", async || {
+            let missing = self.missing(Stage::Delivered).await.ok()?;
+            (missing == 0).then_some(())
+        })
+        .await;
+        let mut expected = BTreeSet::new();
+        for post in posted {
+            expected.extend(self.follower_ids().map(|owner| (owner, post.id)));
+        }
+        let mut found = BTreeSet::new();
+        let rows = |rows: Vec<timeline_store::ScannedRow>| {
+            found.extend(rows.into_iter().map(|row| (row.owner, row.post)));
+        };
+        let _total = self.store.scan(5_000, rows).await?;
+        let sql = self.sql.get().await?;
+        let row = sql.query_one("select count(*) from tideline.dead_letters", &[]).await?;
+        Ok(Verdict::of(&expected, &found, row.get(0)))
+    }
+
+    fn follower_ids(&self) -> impl Iterator<Item = UserId> + use<> {
+        (0..self.followers).map(|number| UserId(FIRST_FOLLOWER + number))
+    }
+
+    async fn populate(&self, authors: i64) -> anyhow::Result<()> {
+        let sql = self.sql.get().await?;
+        let last = FIRST_FOLLOWER + self.followers - 1;
+        let users = "insert into tideline.users (id, handle) overriding system value
+                     select id, 'user' || id from generate_series($1::bigint, $2::bigint) as id";
+        let _count = sql.execute(users, &[&1_i64, &authors]).await?;
+        let _count = sql.execute(users, &[&FIRST_FOLLOWER, &last]).await?;
+        let edges = "insert into tideline.follows (followee_id, follower_id, edge_us)
+                     select author, follower, 1 from generate_series(1, $1::bigint) as author,
+                     generate_series($2::bigint, $3::bigint) as follower";
+        let _count = sql.execute(edges, &[&authors, &FIRST_FOLLOWER, &last]).await?;
+        Ok(())
+    }
+}
+
+/// Authors have lower ids.
+const FIRST_FOLLOWER: i64 = 1_000_000;
+
+fn with_instance<'a>(extra: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    std::iter::once(INSTANCE).chain(extra.iter().copied()).collect()
+}
+
+fn setting(pipeline: &Pipeline, key: &str) -> anyhow::Result<String> {
+    let found = pipeline.env().iter().find(|(name, _)| name == key);
+    found.map(|(_, value)| value.clone()).with_context(|| format!("{key} is not set"))
+}

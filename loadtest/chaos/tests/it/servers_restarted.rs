@@ -1,0 +1,42 @@
+//! Each server is killed and started again while posts go on.
+
+use chaos::{Flow, Load};
+use testkit::{Server, Servers};
+
+async fn restart_under_load(server: Server) -> anyhow::Result<()> {
+    let _turn = crate::ONE_AT_A_TIME.lock().await;
+    let flow = Flow::new(4, 50).await?;
+    let mut services = flow.start_all().await;
+    let load = Load::start(flow.client());
+    load.wait_for_more(40).await;
+    Servers::get().await.crash_and_restart(server).await;
+    load.wait_for_more(40).await;
+    let posted = load.stop().await?;
+    if server == Server::Postgres {
+        assert!(posted.iter().any(|post| post.failures > 0), "no request met the restart");
+    }
+    let verdict = flow.verdict(&posted).await?;
+    assert!(verdict.is_clean(), "{verdict:?} after a restart of {}", server.name());
+    for service in &mut services {
+        assert_eq!(service.exit_status(), None, "{} ended", service.service().name());
+    }
+    Ok(())
+}
+
+/// D-12: an outage pauses the work and sends nothing to the dead letters.
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_is_killed_under_load() {
+    restart_under_load(Server::Postgres).await.unwrap();
+}
+
+/// D-12: the relay confirms nothing meanwhile, fan-out keeps its work.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_broker_is_killed_under_load() {
+    restart_under_load(Server::Kafka).await.unwrap();
+}
+
+/// D-12: fan-out retries in place.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_cql_node_is_killed_under_load() {
+    restart_under_load(Server::Cql).await.unwrap();
+}

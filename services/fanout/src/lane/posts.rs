@@ -1,0 +1,250 @@
+//! The posts lane: one record, from its bytes to the end of its delivery.
+//!
+//! Order and failure promise: `handle` returns `Ok` only when the record is finished: every row
+//! written, or the dead letter acknowledged by the broker and then entered in Postgres. Only
+//! after that may its offset move (D-6). An outage of anything is waited out, never skipped
+//! (D-12).
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use database::post_delivery;
+use events::{Event, EventId, PostId};
+use kafka::{Consumed, dead_letters};
+use runtime::report::chain;
+use timeline_store::TimelineStore;
+
+use crate::{
+    core::{
+        delivery::Outcome,
+        plan::{self, AudienceClass, Plan, Post},
+    },
+    error::FanoutError,
+    lane::{
+        attempts::{Attempts, Failure},
+        drive::{Driver, Report},
+    },
+    metrics::FanoutMetrics,
+    sink::{dead_letters::DeadLetters, progress::Progress},
+};
+
+/// What the lane works with.
+#[derive(Clone, Debug)]
+pub(crate) struct Posts<S> {
+    pub(crate) driver: Driver<S>,
+    pub(crate) dead_letters: DeadLetters,
+    pub(crate) progress: Progress,
+    pub(crate) attempts: Attempts,
+    pub(crate) metrics: FanoutMetrics,
+}
+
+impl<S: TimelineStore> Posts<S> {
+    /// Works on one record until it is finished.
+    ///
+    /// # Errors
+    /// Only what stops the lane.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves any part of the work done, and doing it again is harmless (D-7).
+    pub(crate) async fn handle(&self, record: Consumed) -> Result<(), FanoutError> {
+        let (event_id, event) = match decode(&record) {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                let event_id = record.envelope().ok().map(|envelope| envelope.event_id);
+                return self
+                    .bury(&record, "decode", &error, 1, event_id, None)
+                    .await;
+            }
+        };
+        let plan = plan::plan(&event);
+        let (Plan::Direct(post) | Plan::Delete { post, .. }) = plan else {
+            self.count(Outcome::Nothing.as_str());
+            return Ok(());
+        };
+        match self.driver.deliver(plan).await {
+            Ok(report) if report.outcome == Outcome::PastHorizon => {
+                let error = FanoutError::PastHorizon { post: post.id };
+                self.bury(&record, "plan", &error, 1, Some(event_id), Some(post.id))
+                    .await
+            }
+            Ok(report) => {
+                self.finish(event_id, &post, &report);
+                Ok(())
+            }
+            Err(Failure::Record { error, attempts }) => {
+                self.bury(
+                    &record,
+                    "deliver",
+                    &error,
+                    attempts,
+                    Some(event_id),
+                    Some(post.id),
+                )
+                .await
+            }
+            Err(Failure::Stop(error)) => Err(error),
+        }
+    }
+
+    fn finish(&self, event: EventId, post: &Post, report: &Report) {
+        self.count(report.outcome.as_str());
+        if report.outcome == Outcome::Ghost {
+            self.metrics.ghosts.inc();
+            tracing::warn!(
+                event = event.0,
+                post = post.id.0,
+                "post of an event is not in the database"
+            );
+        }
+        if !report.outcome.is_delivered() {
+            return;
+        }
+        if let (Outcome::Delivered, Some(last)) = (report.outcome, report.last_row_us) {
+            let audience = AudienceClass::of(report.audience).as_str();
+            let micros = last.0.saturating_sub(post.post_us.0).max(0);
+            self.metrics
+                .delivery_seconds
+                .with_label_values(&[audience])
+                .observe(micros as f64 / 1e6);
+        }
+        self.progress.delivered(post_delivery::Delivery {
+            event,
+            post: post.id,
+            audience: as_i64(report.audience),
+            rows: as_i64(report.rows),
+            first_row_us: report.first_row_us,
+            last_row_us: report.last_row_us,
+        });
+    }
+
+    /// Dead letter acknowledged, row entered, and only then done.
+    async fn bury(
+        &self,
+        record: &Consumed,
+        step: &'static str,
+        error: &FanoutError,
+        attempts: u32,
+        event: Option<EventId>,
+        post: Option<PostId>,
+    ) -> Result<(), FanoutError> {
+        let reason = error.reason();
+        let failure = dead_letters::Failure {
+            step,
+            reason: reason.to_owned(),
+            error: chain(error).to_string(),
+            attempts,
+            first_failed_us: wall_us(),
+        };
+        tracing::error!(
+            topic = record.topic,
+            partition = record.partition,
+            offset = record.offset,
+            reason,
+            error = failure.error,
+            "record goes to the dead letters"
+        );
+        let produce = || async {
+            self.dead_letters
+                .produce(record, &failure)
+                .await
+                .map_err(FanoutError::DeadLetter)
+        };
+        self.must(
+            self.attempts
+                .until_done("store a dead letter", produce)
+                .await,
+        )?;
+        let account = || self.dead_letters.account(record, event, post, reason);
+        self.must(
+            self.attempts
+                .until_done("enter a dead letter", account)
+                .await,
+        )?;
+        self.metrics.dead_letters.with_label_values(&[reason]).inc();
+        self.count("dead_letter");
+        Ok(())
+    }
+
+    /// A dead letter has no dead letter: what can never be stored stops the lane.
+    fn must(&self, outcome: Result<(), Failure>) -> Result<(), FanoutError> {
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(Failure::Record { error, .. } | Failure::Stop(error)) => Err(error),
+        }
+    }
+
+    fn count(&self, result: &str) {
+        self.metrics.posts.with_label_values(&[result]).inc();
+    }
+}
+
+/// Event id and event of a record whose key is the event's.
+fn decode(record: &Consumed) -> Result<(EventId, Event), FanoutError> {
+    let (id, event) = record.event().map_err(FanoutError::Decode)?;
+    let expected = event.partition_key().to_string();
+    if record.key.as_deref() == Some(expected.as_bytes()) {
+        return Ok((id, event));
+    }
+    let found = record.key.as_ref().map_or_else(
+        || "null".to_owned(),
+        |key| {
+            format!(
+                "{:?}",
+                String::from_utf8_lossy(key)
+                    .chars()
+                    .take(100)
+                    .collect::<String>()
+            )
+        },
+    );
+    Err(FanoutError::Key { found, expected })
+}
+
+/// The worker's clock, for a header that people read.
+fn wall_us() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn as_i64(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use kafka::Header;
+
+    use super::*;
+
+    fn record(key: Option<&'static str>) -> Consumed {
+        let headers = [
+            ("ce_id", "5"),
+            ("ce_type", "tideline.post.created.v1"),
+            ("ce_source", "/tideline/t/outbox/1"),
+        ];
+        Consumed {
+            topic: "t".into(),
+            partition: 0,
+            offset: 0,
+            append_ms: 0,
+            key: key.map(|key| Bytes::from_static(key.as_bytes())),
+            payload: Some(Bytes::from_static(
+                br#"{"post_id":"1","author_id":"2","post_us":3}"#,
+            )),
+            headers: headers
+                .map(|(name, value)| Header::text(name, value))
+                .to_vec(),
+        }
+    }
+
+    #[test]
+    fn key_has_to_be_the_authors() {
+        assert!(decode(&record(Some("2"))).is_ok());
+        for key in [None, Some("3"), Some("")] {
+            let error = decode(&record(key)).expect_err("another key");
+            assert_eq!(error.reason(), "key_mismatch");
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Fan-out against real servers: Postgres, Kafka and the CQL store.
+
+mod bad_records;
+mod delivery;
+mod members;
+mod stage;
