@@ -95,8 +95,10 @@ impl Event {
     /// # Errors
     /// [`DecodeError`] when the type is unknown or the payload malformed.
     pub fn decode(type_name: &str, payload: &[u8]) -> Result<Self, DecodeError> {
-        let event_type = EventType::from_name(type_name)
-            .ok_or_else(|| DecodeError::UnknownType { name: type_name.chars().take(200).collect() })?;
+        let event_type =
+            EventType::from_name(type_name).ok_or_else(|| DecodeError::UnknownType {
+                name: type_name.chars().take(200).collect(),
+            })?;
         match event_type {
             EventType::PostCreatedV1 => read(event_type, payload).map(Self::PostCreated),
             EventType::PostDeletedV1 => read(event_type, payload).map(Self::PostDeleted),
@@ -148,6 +150,8 @@ impl Event {
 }
 
 fn read<T: DeserializeOwned>(event_type: EventType, payload: &[u8]) -> Result<T, DecodeError> {
-    serde_json::from_slice(payload)
-        .map_err(|source| DecodeError::Payload { event_type: event_type.as_str(), source })
+    serde_json::from_slice(payload).map_err(|source| DecodeError::Payload {
+        event_type: event_type.as_str(),
+        source,
+    })
 }

@@ -99,7 +99,10 @@ impl EventType {
 
     /// The type with this `ce_type`, if there is one.
     pub fn from_name(name: &str) -> Option<Self> {
-        ENTRIES.iter().find(|entry| entry.name == name).map(|entry| entry.event_type)
+        ENTRIES
+            .iter()
+            .find(|entry| entry.name == name)
+            .map(|entry| entry.event_type)
     }
 
     /// `ce_type`.

@@ -38,9 +38,12 @@ impl Namespace {
     /// When the text is empty, longer than 100 bytes, or holds anything but lower-case letters,
     /// digits, `_`, `-` and `.` (Kafka's own limit is 249 bytes for the whole name).
     pub fn new(text: &str) -> Result<Self, InvalidNamespace> {
-        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.".contains(&byte);
+        let allowed =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.".contains(&byte);
         if text.is_empty() || text.len() > 100 || !text.bytes().all(allowed) {
-            return Err(InvalidNamespace { text: text.to_owned() });
+            return Err(InvalidNamespace {
+                text: text.to_owned(),
+            });
         }
         Ok(Self(text.to_owned()))
     }
@@ -67,7 +70,11 @@ impl Namespace {
 
     /// Where fan-out's posts lane puts records that can never be delivered.
     pub fn fanout_posts_dead_letters(&self) -> String {
-        format!("{}.{}.dlq", self.topic(TopicKind::Posts), self.fanout_posts_group())
+        format!(
+            "{}.{}.dlq",
+            self.topic(TopicKind::Posts),
+            self.fanout_posts_group()
+        )
     }
 }
 

@@ -25,7 +25,11 @@ impl User {
     /// # Errors
     /// A 403 problem for everybody else.
     pub fn require_admin(self) -> Result<(), Problem> {
-        if self.admin { Ok(()) } else { Err(Problem::forbidden("This needs the scope admin.")) }
+        if self.admin {
+            Ok(())
+        } else {
+            Err(Problem::forbidden("This needs the scope admin."))
+        }
     }
 }
 
@@ -46,10 +50,17 @@ where
             .and_then(|text| text.split_once(' '))
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
             .map(|(_, token)| token.trim())
-            .ok_or_else(|| Problem::unauthenticated("The Authorization header is not of the form Bearer <token>."))?;
+            .ok_or_else(|| {
+                Problem::unauthenticated(
+                    "The Authorization header is not of the form Bearer <token>.",
+                )
+            })?;
         Verifier::from_ref(state)
             .verify(token)
-            .map(|bearer| Self { id: bearer.user, admin: bearer.admin })
+            .map(|bearer| Self {
+                id: bearer.user,
+                admin: bearer.admin,
+            })
             .map_err(|error: TokenError| Problem::unauthenticated(error.reason()))
     }
 }

@@ -43,12 +43,20 @@ impl Section {
     /// The bounds of a request, with the API's own bound on bodies.
     #[must_use]
     pub const fn limits(&self, body_bytes: usize) -> Limits {
-        Limits { request_timeout: self.request_timeout.0, body_bytes, in_flight: self.in_flight }
+        Limits {
+            request_timeout: self.request_timeout.0,
+            body_bytes,
+            in_flight: self.in_flight,
+        }
     }
 
     /// The bounds of the listener.
     #[must_use]
     pub const fn serve_limits(&self) -> ServeLimits {
-        ServeLimits { connections: self.connections, head_timeout: HEAD_TIMEOUT.0, drain: self.drain.0 }
+        ServeLimits {
+            connections: self.connections,
+            head_timeout: HEAD_TIMEOUT.0,
+            drain: self.drain.0,
+        }
     }
 }

@@ -30,10 +30,12 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
                 "The body has to be application/json",
             ));
         }
-        let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
-            // Either over the limit, or the client stopped in the middle of the body.
-            Problem::from_status(rejection.status())
-        })?;
+        let bytes = Bytes::from_request(request, state)
+            .await
+            .map_err(|rejection| {
+                // Either over the limit, or the client stopped in the middle of the body.
+                Problem::from_status(rejection.status())
+            })?;
         read(&bytes).map(Self)
     }
 }
@@ -77,8 +79,12 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let essence = value.and_then(|value| value.split(';').next()).map(str::trim);
+    let value = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let essence = value
+        .and_then(|value| value.split(';').next())
+        .map(str::trim);
     essence.is_some_and(|essence| essence.eq_ignore_ascii_case("application/json"))
 }
 
@@ -97,10 +103,17 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 fn refusal(pointer: &str, error: &serde_json::Error) -> Problem {
     if error.is_data() {
         let text = error.to_string();
-        let sentence = text.rsplit_once(" at line ").map_or(text.as_str(), |(before, _)| before);
+        let sentence = text
+            .rsplit_once(" at line ")
+            .map_or(text.as_str(), |(before, _)| before);
         return Problem::invalid_body().field(pointer, format!("Not accepted: {sentence}."));
     }
-    Problem::new(StatusCode::BAD_REQUEST, "invalid-json", "The body is not JSON").detail(format!(
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "invalid-json",
+        "The body is not JSON",
+    )
+    .detail(format!(
         "The text is wrong or ends at line {}, column {}.",
         error.line(),
         error.column()
@@ -144,7 +157,12 @@ mod tests {
         let problem = read::<Body>(text.as_bytes()).unwrap_err();
         assert_eq!(problem.status(), StatusCode::UNPROCESSABLE_ENTITY, "{text}");
         let shown = format!("{problem:?}");
-        shown.split("pointer: \"").nth(1).and_then(|rest| rest.split('"').next()).unwrap().to_owned()
+        shown
+            .split("pointer: \"")
+            .nth(1)
+            .and_then(|rest| rest.split('"').next())
+            .unwrap()
+            .to_owned()
     }
 
     #[test]
@@ -165,9 +183,22 @@ mod tests {
 
     #[test]
     fn text_that_is_not_json_is_400() {
-        for text in ["", "{", "nope", r#"{"name": "a"} x"#, "{\"name\": \"\u{1}\"}"] {
-            assert_eq!(read::<Body>(text.as_bytes()).unwrap_err().status(), StatusCode::BAD_REQUEST, "{text}");
+        for text in [
+            "",
+            "{",
+            "nope",
+            r#"{"name": "a"} x"#,
+            "{\"name\": \"\u{1}\"}",
+        ] {
+            assert_eq!(
+                read::<Body>(text.as_bytes()).unwrap_err().status(),
+                StatusCode::BAD_REQUEST,
+                "{text}"
+            );
         }
-        assert_eq!(read::<Body>(b"{\"name\": \"\xff\"}").unwrap_err().status(), StatusCode::BAD_REQUEST);
+        assert_eq!(
+            read::<Body>(b"{\"name\": \"\xff\"}").unwrap_err().status(),
+            StatusCode::BAD_REQUEST
+        );
     }
 }

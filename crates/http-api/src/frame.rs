@@ -46,7 +46,11 @@ pub struct Frame {
 
 /// Puts the frame around all routes of `router`, its 404 and 405 answers included.
 pub fn framed(router: Router, limits: Limits, metrics: HttpMetrics) -> Router {
-    let frame = Arc::new(Frame { limits, permits: Semaphore::new(limits.in_flight), metrics });
+    let frame = Arc::new(Frame {
+        limits,
+        permits: Semaphore::new(limits.in_flight),
+        metrics,
+    });
     router
         .layer(middleware::from_fn_with_state(frame, around))
         .layer(DefaultBodyLimit::max(limits.body_bytes))
@@ -63,7 +67,9 @@ async fn around(State(frame): State<Arc<Frame>>, mut request: Request, next: Nex
     let span = info_span!("request", %request_id, %method, route);
     let answer = answer(&frame, request, next).instrument(span).await;
     let response = finished(answer, &request_id);
-    frame.metrics.answered(route, &method, response.status(), started.elapsed());
+    frame
+        .metrics
+        .answered(route, &method, response.status(), started.elapsed());
     response
 }
 
@@ -93,18 +99,23 @@ fn finished(mut response: Response, request_id: &RequestId) -> Response {
     let status = response.status();
     let problem = response.extensions_mut().remove::<Problem>();
     if status.is_client_error() || status.is_server_error() {
-        let mut rendered = problem.unwrap_or_else(|| Problem::from_status(status)).render(request_id);
+        let mut rendered = problem
+            .unwrap_or_else(|| Problem::from_status(status))
+            .render(request_id);
         // 405 carries the methods that the path does take.
         if let Some(allow) = response.headers().get(header::ALLOW) {
             rendered.headers_mut().insert(header::ALLOW, allow.clone());
         }
         response = rendered;
     }
-    response.headers_mut().insert(request_id::HEADER, request_id.to_header());
+    response
+        .headers_mut()
+        .insert(request_id::HEADER, request_id.to_header());
     response
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("not a text")
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("not a text")
 }

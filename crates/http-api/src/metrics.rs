@@ -26,7 +26,10 @@ impl HttpMetrics {
     /// When `registry` has them already.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let requests = IntCounterVec::new(
-            Opts::new("tideline_http_requests_total", "Answered HTTP requests by route, method and class of status."),
+            Opts::new(
+                "tideline_http_requests_total",
+                "Answered HTTP requests by route, method and class of status.",
+            ),
             &["route", "method", "status"],
         )?;
         let duration = HistogramVec::new(
@@ -34,14 +37,23 @@ impl HttpMetrics {
                 "tideline_http_request_duration_seconds",
                 "Time from the head of a request to the head of its answer.",
             )
-            .buckets(vec![0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]),
+            .buckets(vec![
+                0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+            ]),
             &["route", "method"],
         )?;
-        let in_flight = IntGauge::new("tideline_http_requests_in_flight", "HTTP requests that are being answered.")?;
+        let in_flight = IntGauge::new(
+            "tideline_http_requests_in_flight",
+            "HTTP requests that are being answered.",
+        )?;
         registry.register(Box::new(requests.clone()))?;
         registry.register(Box::new(duration.clone()))?;
         registry.register(Box::new(in_flight.clone()))?;
-        Ok(Self { requests, duration, in_flight })
+        Ok(Self {
+            requests,
+            duration,
+            in_flight,
+        })
     }
 
     pub(crate) fn started(&self) -> InFlight {
@@ -49,10 +61,20 @@ impl HttpMetrics {
         InFlight(self.in_flight.clone())
     }
 
-    pub(crate) fn answered(&self, route: &str, method: &Method, status: StatusCode, took: Duration) {
+    pub(crate) fn answered(
+        &self,
+        route: &str,
+        method: &Method,
+        status: StatusCode,
+        took: Duration,
+    ) {
         let method = method_label(method);
-        self.requests.with_label_values(&[route, method, status_label(status)]).inc();
-        self.duration.with_label_values(&[route, method]).observe(took.as_secs_f64());
+        self.requests
+            .with_label_values(&[route, method, status_label(status)])
+            .inc();
+        self.duration
+            .with_label_values(&[route, method])
+            .observe(took.as_secs_f64());
     }
 }
 

@@ -46,7 +46,14 @@ impl Problem {
     /// A problem with its stable `code` (kebab case; the end of `type`) and title.
     #[must_use]
     pub const fn new(status: StatusCode, code: &'static str, title: &'static str) -> Self {
-        Self { status, code, title, detail: None, errors: Vec::new(), retry_after_seconds: None }
+        Self {
+            status,
+            code,
+            title,
+            detail: None,
+            errors: Vec::new(),
+            retry_after_seconds: None,
+        }
     }
 
     /// Adds what is particular to this occurrence.
@@ -59,7 +66,10 @@ impl Problem {
     /// Adds a fault of one member of the body.
     #[must_use]
     pub fn field(mut self, pointer: impl Into<String>, detail: impl Into<String>) -> Self {
-        self.errors.push(FieldError { pointer: pointer.into(), detail: detail.into() });
+        self.errors.push(FieldError {
+            pointer: pointer.into(),
+            detail: detail.into(),
+        });
         self
     }
 
@@ -73,7 +83,12 @@ impl Problem {
     /// 401: no token, or none that is valid.
     #[must_use]
     pub fn unauthenticated(detail: &'static str) -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", "Authentication is needed").detail(detail)
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "unauthenticated",
+            "Authentication is needed",
+        )
+        .detail(detail)
     }
 
     /// 403: the token is valid and not enough.
@@ -91,21 +106,34 @@ impl Problem {
     /// 422: the body is JSON, and one or more members are not as they should be.
     #[must_use]
     pub const fn invalid_body() -> Self {
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid-body", "The body is not as it should be")
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "invalid-body",
+            "The body is not as it should be",
+        )
     }
 
     /// 503: this server has as many requests as it takes.
     #[must_use]
     pub const fn overloaded() -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Too many requests at once").retry_after(1)
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "overloaded",
+            "Too many requests at once",
+        )
+        .retry_after(1)
     }
 
     /// 503: the request took longer than it may; its outcome is unknown.
     #[must_use]
     pub fn timed_out() -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "timed-out", "The request took too long")
-            .detail("Its outcome is unknown. Repeating it is safe.")
-            .retry_after(1)
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "timed-out",
+            "The request took too long",
+        )
+        .detail("Its outcome is unknown. Repeating it is safe.")
+        .retry_after(1)
     }
 
     /// The answer to a failure of a server behind this one. The reason goes to the log, not here.
@@ -116,14 +144,19 @@ impl Problem {
     #[must_use]
     pub fn from_class(class: Class) -> Self {
         match class {
-            Class::Outage => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "A store is not reachable").retry_after(2)
-            }
-            Class::Unsure => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "outcome-unknown", "The outcome is unknown")
-                    .detail("Repeating the request is safe.")
-                    .retry_after(1)
-            }
+            Class::Outage => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unavailable",
+                "A store is not reachable",
+            )
+            .retry_after(2),
+            Class::Unsure => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "outcome-unknown",
+                "The outcome is unknown",
+            )
+            .detail("Repeating the request is safe.")
+            .retry_after(1),
             Class::Record | Class::Config | Class::Bug => Self::internal(),
         }
     }
@@ -131,7 +164,11 @@ impl Problem {
     /// 500: a fault of this server.
     #[must_use]
     pub const fn internal() -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error")
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal",
+            "Internal error",
+        )
     }
 
     /// The problem for an answer that a library made by itself, by its status.
@@ -139,11 +176,18 @@ impl Problem {
     pub fn from_status(status: StatusCode) -> Self {
         match status {
             StatusCode::NOT_FOUND => Self::not_found("There is nothing at this path."),
-            StatusCode::METHOD_NOT_ALLOWED => {
-                Self::new(status, "method-not-allowed", "This path does not take this method")
+            StatusCode::METHOD_NOT_ALLOWED => Self::new(
+                status,
+                "method-not-allowed",
+                "This path does not take this method",
+            ),
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                Self::new(status, "body-too-large", "The body is too large")
             }
-            StatusCode::PAYLOAD_TOO_LARGE => Self::new(status, "body-too-large", "The body is too large"),
-            other if other.is_server_error() => Self { status: other, ..Self::internal() },
+            other if other.is_server_error() => Self {
+                status: other,
+                ..Self::internal()
+            },
             other => Self::new(other, "bad-request", "The request cannot be understood"),
         }
     }
@@ -171,7 +215,8 @@ impl Problem {
             request_id: request_id.as_str(),
             errors: &self.errors,
         };
-        let body = serde_json::to_vec(&document).expect("a problem document is strings and integers");
+        let body =
+            serde_json::to_vec(&document).expect("a problem document is strings and integers");
         let mut response = (self.status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));

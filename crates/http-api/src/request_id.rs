@@ -49,7 +49,9 @@ impl fmt::Display for RequestId {
 
 fn is_sane(text: &str) -> bool {
     (1..=MAX_LEN).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte))
 }
 
 #[cfg(test)]
@@ -73,6 +75,9 @@ mod tests {
     #[test]
     fn new_ids_differ() {
         let none = HeaderMap::new();
-        assert_ne!(RequestId::from_headers(&none), RequestId::from_headers(&none));
+        assert_ne!(
+            RequestId::from_headers(&none),
+            RequestId::from_headers(&none)
+        );
     }
 }

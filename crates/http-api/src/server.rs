@@ -83,20 +83,32 @@ pub async fn serve(
         return Served::Drained;
     }
     let left = connections.len();
-    info!(connections = left, "the drain deadline passed, cutting connections");
+    info!(
+        connections = left,
+        "the drain deadline passed, cutting connections"
+    );
     connections.shutdown().await;
     Served::Cut(left)
 }
 
-async fn connection(stream: TcpStream, router: Router, head_timeout: Duration, closing: CancellationToken) {
+async fn connection(
+    stream: TcpStream,
+    router: Router,
+    head_timeout: Duration,
+    closing: CancellationToken,
+) {
     // Answers are small: waiting to fill a segment only adds latency.
     if let Err(error) = stream.set_nodelay(true) {
         debug!(%error, "could not set TCP_NODELAY");
     }
     // Guessing the version would wait for the first bytes before any time limit runs.
     let mut builder = auto::Builder::new(TokioExecutor::new()).http1_only();
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(head_timeout);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(head_timeout);
+    let mut connection =
+        pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = closing.cancelled() => {

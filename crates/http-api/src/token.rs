@@ -41,7 +41,9 @@ impl Key {
     /// [`ShortSecret`] below [`MIN_SECRET_BYTES`].
     pub fn new(secret: &[u8]) -> Result<Self, ShortSecret> {
         if secret.len() < MIN_SECRET_BYTES {
-            return Err(ShortSecret { bytes: secret.len() });
+            return Err(ShortSecret {
+                bytes: secret.len(),
+            });
         }
         Ok(Self(secret.into()))
     }
@@ -49,8 +51,8 @@ impl Key {
     /// A key for another purpose, from which neither this one nor its other uses can be computed.
     #[must_use]
     pub fn derive(&self, purpose: &str) -> [u8; 32] {
-        let mut mac =
-            Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes a key of any length (RFC 2104)");
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0)
+            .expect("HMAC takes a key of any length (RFC 2104)");
         mac.update(purpose.as_bytes());
         mac.finalize().into_bytes().into()
     }
@@ -79,7 +81,11 @@ pub struct Claims {
 /// # Errors
 /// Only when the signing library fails, which it has no reason to do with this key and form.
 pub fn mint(key: &Key, claims: &Claims) -> Result<String, jsonwebtoken::errors::Error> {
-    encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(&key.0))
+    encode(
+        &Header::new(Algorithm::HS256),
+        claims,
+        &EncodingKey::from_secret(&key.0),
+    )
 }
 
 /// Checks tokens. Cheap to clone.
@@ -134,7 +140,9 @@ impl Verifier {
             })?
             .claims;
         let user: UserId = claims.sub.parse().map_err(|_| TokenError::Subject)?;
-        let admin = claims.scope.is_some_and(|scope| scope.split(' ').any(|word| word == ADMIN));
+        let admin = claims
+            .scope
+            .is_some_and(|scope| scope.split(' ').any(|word| word == ADMIN));
         Ok(Bearer { user, admin })
     }
 }
@@ -168,38 +176,87 @@ mod tests {
     }
 
     fn claims() -> Claims {
-        Claims { sub: "7".into(), exp: jsonwebtoken::get_current_timestamp() + 60, scope: None }
+        Claims {
+            sub: "7".into(),
+            exp: jsonwebtoken::get_current_timestamp() + 60,
+            scope: None,
+        }
     }
 
     #[test]
     fn a_minted_token_is_verified() {
         let token = mint(&key(), &claims()).unwrap();
-        assert_eq!(Verifier::new(&key()).verify(&token).unwrap(), Bearer { user: UserId(7), admin: false });
+        assert_eq!(
+            Verifier::new(&key()).verify(&token).unwrap(),
+            Bearer {
+                user: UserId(7),
+                admin: false
+            }
+        );
     }
 
     #[test]
     fn the_admin_scope_is_a_whole_word() {
-        for (scope, admin) in [("admin", true), ("read admin", true), ("administrator", false), ("", false)] {
-            let token = mint(&key(), &Claims { scope: Some(scope.into()), ..claims() }).unwrap();
-            assert_eq!(Verifier::new(&key()).verify(&token).unwrap().admin, admin, "{scope}");
+        for (scope, admin) in [
+            ("admin", true),
+            ("read admin", true),
+            ("administrator", false),
+            ("", false),
+        ] {
+            let token = mint(
+                &key(),
+                &Claims {
+                    scope: Some(scope.into()),
+                    ..claims()
+                },
+            )
+            .unwrap();
+            assert_eq!(
+                Verifier::new(&key()).verify(&token).unwrap().admin,
+                admin,
+                "{scope}"
+            );
         }
     }
 
     #[test]
     fn bad_tokens_are_refused() {
         let verifier = Verifier::new(&key());
-        let old = Claims { exp: jsonwebtoken::get_current_timestamp() - LEEWAY_SECONDS - 5, ..claims() };
-        assert!(matches!(verifier.verify(&mint(&key(), &old).unwrap()), Err(TokenError::Expired)));
-        let named = Claims { sub: "alice".into(), ..claims() };
-        assert!(matches!(verifier.verify(&mint(&key(), &named).unwrap()), Err(TokenError::Subject)));
+        let old = Claims {
+            exp: jsonwebtoken::get_current_timestamp() - LEEWAY_SECONDS - 5,
+            ..claims()
+        };
+        assert!(matches!(
+            verifier.verify(&mint(&key(), &old).unwrap()),
+            Err(TokenError::Expired)
+        ));
+        let named = Claims {
+            sub: "alice".into(),
+            ..claims()
+        };
+        assert!(matches!(
+            verifier.verify(&mint(&key(), &named).unwrap()),
+            Err(TokenError::Subject)
+        ));
         let other = Key::new(b"ffffffffffffffffffffffffffffffff").unwrap();
-        assert!(matches!(verifier.verify(&mint(&other, &claims()).unwrap()), Err(TokenError::Invalid)));
-        let wide = encode(&Header::new(Algorithm::HS384), &claims(), &EncodingKey::from_secret(SECRET)).unwrap();
+        assert!(matches!(
+            verifier.verify(&mint(&other, &claims()).unwrap()),
+            Err(TokenError::Invalid)
+        ));
+        let wide = encode(
+            &Header::new(Algorithm::HS384),
+            &claims(),
+            &EncodingKey::from_secret(SECRET),
+        )
+        .unwrap();
         assert!(matches!(verifier.verify(&wide), Err(TokenError::Invalid)));
         // {"alg":"none"} with an empty signature.
         let none = "eyJhbGciOiJub25lIn0.eyJzdWIiOiI3IiwiZXhwIjo5OTk5OTk5OTk5fQ.";
         for text in [none, "", "a.b.c"] {
-            assert!(matches!(verifier.verify(text), Err(TokenError::Invalid)), "{text}");
+            assert!(
+                matches!(verifier.verify(text), Err(TokenError::Invalid)),
+                "{text}"
+            );
         }
     }
 

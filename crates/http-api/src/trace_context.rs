@@ -21,7 +21,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Traceparent {
         let mut sent = parts.headers.get_all(HEADER).iter();
         // Two of them name two parents: neither can be trusted.
         let only = sent.next().filter(|_| sent.next().is_none());
-        let text = only.and_then(|value| value.to_str().ok()).filter(|text| is_well_formed(text));
+        let text = only
+            .and_then(|value| value.to_str().ok())
+            .filter(|text| is_well_formed(text));
         Ok(Self(text.map(str::to_owned)))
     }
 }
@@ -31,12 +33,22 @@ impl<S: Send + Sync> FromRequestParts<S> for Traceparent {
 #[must_use]
 pub fn is_well_formed(text: &str) -> bool {
     let fields: Vec<&str> = text.split('-').collect();
-    let [version, trace, parent, flags] = fields.as_slice() else { return false };
+    let [version, trace, parent, flags] = fields.as_slice() else {
+        return false;
+    };
     let hex = |field: &str, len: usize| {
-        field.len() == len && field.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+        field.len() == len
+            && field
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
     };
     let zero = |field: &str| field.bytes().all(|byte| byte == b'0');
-    *version == "00" && hex(trace, 32) && hex(parent, 16) && hex(flags, 2) && !zero(trace) && !zero(parent)
+    *version == "00"
+        && hex(trace, 32)
+        && hex(parent, 16)
+        && hex(flags, 2)
+        && !zero(trace)
+        && !zero(parent)
 }
 
 #[cfg(test)]

@@ -48,10 +48,17 @@ impl Admin {
         health: Health,
         registry: Registry,
     ) -> Result<Self, AdminError> {
-        let failed = |source| AdminError { listen: listen.to_owned(), source };
+        let failed = |source| AdminError {
+            listen: listen.to_owned(),
+            source,
+        };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let router = router(Shared { health, registry, service });
+        let router = router(Shared {
+            health,
+            registry,
+            service,
+        });
         let stop = Shutdown::new();
         let stopped = stop.clone();
         let server = tokio::spawn(async move {
@@ -59,7 +66,11 @@ impl Admin {
                 .with_graceful_shutdown(async move { stopped.requested().await })
                 .await
         });
-        Ok(Self { address, server, stop })
+        Ok(Self {
+            address,
+            server,
+            stop,
+        })
     }
 
     /// The address that was bound; the port is the real one when 0 was asked for.
@@ -87,7 +98,11 @@ fn router(shared: Shared) -> Router {
 }
 
 async fn livez(State(shared): State<Shared>) -> impl IntoResponse {
-    answer(shared.health.is_live(), "live\n", "the main loop is stuck\n")
+    answer(
+        shared.health.is_live(),
+        "live\n",
+        "the main loop is stuck\n",
+    )
 }
 
 async fn startupz(State(shared): State<Shared>) -> impl IntoResponse {
@@ -111,7 +126,11 @@ async fn metrics(State(shared): State<Shared>) -> impl IntoResponse {
     let encoder = TextEncoder::new();
     let mut body = Vec::new();
     match encoder.encode(&shared.registry.gather(), &mut body) {
-        Ok(()) => (StatusCode::OK, [("content-type", encoder.format_type().to_owned())], body),
+        Ok(()) => (
+            StatusCode::OK,
+            [("content-type", encoder.format_type().to_owned())],
+            body,
+        ),
         Err(error) => (
             StatusCode::INTERNAL_SERVER_ERROR,
             [("content-type", "text/plain".to_owned())],
@@ -125,5 +144,9 @@ async fn version(State(shared): State<Shared>) -> impl IntoResponse {
 }
 
 fn answer(good: bool, yes: impl Into<String>, no: impl Into<String>) -> (StatusCode, String) {
-    if good { (StatusCode::OK, yes.into()) } else { (StatusCode::SERVICE_UNAVAILABLE, no.into()) }
+    if good {
+        (StatusCode::OK, yes.into())
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, no.into())
+    }
 }

@@ -41,7 +41,11 @@ impl Default for Health {
 impl Health {
     /// A process that has not started up yet.
     pub fn new() -> Self {
-        Self(Arc::new(Mutex::new(State { started: false, turned: None, conditions: BTreeMap::new() })))
+        Self(Arc::new(Mutex::new(State {
+            started: false,
+            turned: None,
+            conditions: BTreeMap::new(),
+        })))
     }
 
     /// Start-up is over.
@@ -56,7 +60,10 @@ impl Health {
 
     /// Sets the named condition.
     pub fn set(&self, name: &'static str, holds: bool, detail: impl Into<String>) {
-        let condition = Condition { holds, detail: detail.into() };
+        let condition = Condition {
+            holds,
+            detail: detail.into(),
+        };
         self.with(|state| {
             let _previous = state.conditions.insert(name, condition);
         });

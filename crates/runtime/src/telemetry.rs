@@ -20,9 +20,13 @@ pub struct InvalidLevel {
 /// # Errors
 /// When the level cannot be read.
 pub fn init(log: &Log) -> Result<(), InvalidLevel> {
-    let filter = EnvFilter::try_new(&log.level)
-        .map_err(|source| InvalidLevel { level: log.level.clone(), source })?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let filter = EnvFilter::try_new(&log.level).map_err(|source| InvalidLevel {
+        level: log.level.clone(),
+        source,
+    })?;
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     // An error here means that a subscriber is installed already, as in tests.
     let _installed = match log.format {
         LogFormat::Text => builder.with_ansi(false).try_init(),

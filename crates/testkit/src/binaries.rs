@@ -1,10 +1,6 @@
 //! The services' binaries, built with crash points.
 
-use std::{
-    path::PathBuf,
-    process::Command,
-    sync::OnceLock,
-};
+use std::{path::PathBuf, process::Command, sync::OnceLock};
 
 use sandbox::Service;
 
@@ -34,9 +30,14 @@ pub fn binary(service: Service) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let cargo = option_env!("CARGO").unwrap_or("cargo");
-        let status = Command::new(cargo).args(BUILD).current_dir(root()).status().expect("run cargo");
+        let status = Command::new(cargo)
+            .args(BUILD)
+            .current_dir(root())
+            .status()
+            .expect("run cargo");
         assert!(status.success(), "the services do not compile");
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| root().join("target"), PathBuf::from);
         target.join("debug")
     });
     folder.join(service.binary())

@@ -22,15 +22,27 @@ impl Deployment {
     /// When a server refuses.
     pub async fn new() -> Self {
         let servers = Servers::get().await;
-        let deployment = Self { name: unique("t"), servers };
+        let deployment = Self {
+            name: unique("t"),
+            servers,
+        };
         let url = deployment.database_url();
         let slot = deployment.slot();
-        let options = migrations::Options { url: &url, slot: &slot, publication: "tideline_outbox" };
-        let _report = migrations::migrate(&options).await.expect("migrate Postgres");
-        let _report = kafka::topics::create(&deployment.kafka_config()).await.expect("create the topics");
+        let options = migrations::Options {
+            url: &url,
+            slot: &slot,
+            publication: "tideline_outbox",
+        };
+        let _report = migrations::migrate(&options)
+            .await
+            .expect("migrate Postgres");
+        let _report = kafka::topics::create(&deployment.kafka_config())
+            .await
+            .expect("create the topics");
         let nodes = [servers.cql_node()];
-        let _migrated =
-            timeline_store::schema::migrate(&nodes, &deployment.keyspace(), 1).await.expect("migrate the CQL store");
+        let _migrated = timeline_store::schema::migrate(&nodes, &deployment.keyspace(), 1)
+            .await
+            .expect("migrate the CQL store");
         deployment
     }
 
@@ -49,7 +61,8 @@ impl Deployment {
     /// # Panics
     /// Never: unique names are valid namespaces.
     pub fn namespace(&self) -> Namespace {
-        Namespace::new(&self.name).expect("unique names hold only lower-case letters, digits and '_'")
+        Namespace::new(&self.name)
+            .expect("unique names hold only lower-case letters, digits and '_'")
     }
 
     /// Its keyspace.
@@ -80,9 +93,14 @@ impl Deployment {
             ("TIDELINE_CQL__NODES", self.servers.cql_node()),
             ("TIDELINE_CQL__KEYSPACE", self.keyspace()),
             ("TIDELINE_RELAY__SLOT", self.slot()),
-            ("TIDELINE_AUTH__SECRET_FILE", self.servers.setting("TIDELINE_AUTH__SECRET_FILE")),
+            (
+                "TIDELINE_AUTH__SECRET_FILE",
+                self.servers.setting("TIDELINE_AUTH__SECRET_FILE"),
+            ),
         ];
-        own.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+        own.into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect()
     }
 
     /// A connection to its database, for what the typed queries do not offer.
@@ -101,7 +119,10 @@ impl Drop for Deployment {
         let kafka = self.kafka_config();
         // The test's runtime may be ending, so this one is its own.
         let tear_down = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .ok()?;
             runtime.block_on(async {
                 let _outcome = kafka::topics::remove(&kafka).await;
                 let (client, connection) = tokio_postgres::connect(&url, NoTls).await.ok()?;
@@ -117,7 +138,9 @@ impl Drop for Deployment {
 }
 
 async fn connect(url: &str) -> tokio_postgres::Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("connect to Postgres");
+    let (client, connection) = tokio_postgres::connect(url, NoTls)
+        .await
+        .expect("connect to Postgres");
     // Ends when the client is dropped.
     let _connection = tokio::spawn(connection);
     client

@@ -23,7 +23,14 @@ impl Pipeline {
     pub async fn new() -> Self {
         let deployment = Deployment::new().await;
         let mut env = deployment.env();
-        for key in ["WRITE_API__LISTEN", "WRITE_API__ADMIN", "READ_API__LISTEN", "READ_API__ADMIN", "RELAY__ADMIN", "FANOUT__ADMIN"] {
+        for key in [
+            "WRITE_API__LISTEN",
+            "WRITE_API__ADMIN",
+            "READ_API__LISTEN",
+            "READ_API__ADMIN",
+            "RELAY__ADMIN",
+            "FANOUT__ADMIN",
+        ] {
             env.push((format!("TIDELINE_{key}"), free_address()));
         }
         Self { deployment, env }
@@ -50,7 +57,10 @@ impl Pipeline {
             other => panic!("{} has no API", other.name()),
         };
         let found = self.env.iter().find(|(name, _)| name == key);
-        format!("http://{}", found.expect("every listen address was set at the start").1)
+        format!(
+            "http://{}",
+            found.expect("every listen address was set at the start").1
+        )
     }
 
     /// Starts a service and waits until it is ready.
@@ -59,7 +69,8 @@ impl Pipeline {
     /// When it is not ready in time; its last log lines are told.
     pub async fn start(&self, service: Service, extra: &[(&str, &str)]) -> ServiceProcess {
         let mut process = self.spawn(service, extra);
-        let ready = tokio::task::spawn_blocking(move || process.wait_ready(READY).map(|()| process));
+        let ready =
+            tokio::task::spawn_blocking(move || process.wait_ready(READY).map(|()| process));
         let outcome = ready.await.expect("the thread that waits does not panic");
         outcome.unwrap_or_else(|error| panic!("{error}"))
     }
@@ -70,9 +81,17 @@ impl Pipeline {
     /// When its binary cannot be started.
     pub fn spawn(&self, service: Service, extra: &[(&str, &str)]) -> ServiceProcess {
         let mut env = self.env.clone();
-        env.extend(extra.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+        env.extend(
+            extra
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned())),
+        );
         let instance = self.deployment.servers().instance();
-        let log = instance.log_path(&format!("{}-{}", self.deployment.keyspace(), service.name()));
+        let log = instance.log_path(&format!(
+            "{}-{}",
+            self.deployment.keyspace(),
+            service.name()
+        ));
         service
             .spawn(instance, &binary(service), &env, &log)
             .unwrap_or_else(|error| panic!("start {}: {error}", service.name()))

@@ -26,9 +26,13 @@ impl Servers {
             .get_or_init(|| async {
                 let up = tokio::task::spawn_blocking(|| {
                     let mut instance = Instance::open(&root(), INSTANCE);
-                    instance.up(&mut |line| eprintln!("{line}")).map(|()| instance)
+                    instance
+                        .up(&mut |line| eprintln!("{line}"))
+                        .map(|()| instance)
                 });
-                let outcome = up.await.expect("the thread that starts the servers does not panic");
+                let outcome = up
+                    .await
+                    .expect("the thread that starts the servers does not panic");
                 let instance = outcome.unwrap_or_else(|error| panic!("the test servers: {error}"));
                 Self { instance }
             })
@@ -53,7 +57,9 @@ impl Servers {
     /// URL of a database; it need not exist.
     pub fn postgres_url(&self, database: &str) -> String {
         let url = self.setting("TIDELINE_POSTGRES__URL");
-        let (server, _) = url.rsplit_once('/').expect("a Postgres URL ends in /database");
+        let (server, _) = url
+            .rsplit_once('/')
+            .expect("a Postgres URL ends in /database");
         format!("{server}/{database}")
     }
 
@@ -66,19 +72,27 @@ impl Servers {
             self.instance.kill(server)?;
             self.instance.start(server)
         });
-        let outcome = crash.await.expect("the thread that restarts a server does not panic");
+        let outcome = crash
+            .await
+            .expect("the thread that restarts a server does not panic");
         outcome.unwrap_or_else(|error| panic!("restart {}: {error}", server.name()));
     }
 
     pub(crate) fn setting(&self, key: &str) -> String {
         let env = self.instance.env();
         let found = env.into_iter().find(|(name, _)| name == key);
-        found.unwrap_or_else(|| panic!("the sandbox has no {key}")).1
+        found
+            .unwrap_or_else(|| panic!("the sandbox has no {key}"))
+            .1
     }
 }
 
 /// The checkout: the folder of the workspace's manifest.
 pub(crate) fn root() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    package.ancestors().nth(2).expect("this package lies two folders below the root").to_owned()
+    package
+        .ancestors()
+        .nth(2)
+        .expect("this package lies two folders below the root")
+        .to_owned()
 }

@@ -39,8 +39,14 @@ impl Client {
     /// # Errors
     /// When the secret is too short or the client cannot be made.
     pub fn new(url: String, secret: &str) -> anyhow::Result<Self> {
-        let http = reqwest::Client::builder().timeout(Duration::from_secs(10)).build()?;
-        Ok(Self { http, url, key: Key::new(secret.as_bytes())? })
+        let http = reqwest::Client::builder()
+            .timeout(Duration::from_secs(10))
+            .build()?;
+        Ok(Self {
+            http,
+            url,
+            key: Key::new(secret.as_bytes())?,
+        })
     }
 
     /// Posts as `author`, again and again with the same key, until it is acknowledged.
@@ -54,14 +60,22 @@ impl Client {
             match self.attempt(author, client_post_id).await {
                 Ok(response) if response.status().is_success() => {
                     let replayed = response.status() == reqwest::StatusCode::OK;
-                    return Ok(Posted { id: post_id(response).await?, author, failures, replayed });
+                    return Ok(Posted {
+                        id: post_id(response).await?,
+                        author,
+                        failures,
+                        replayed,
+                    });
                 }
                 Ok(response) if !response.status().is_server_error() => {
                     anyhow::bail!("refused: {} {}", response.status(), response.text().await?);
                 }
                 _ => failures += 1,
             }
-            ensure!(Instant::now() < deadline, "{client_post_id} was not acknowledged in {PATIENCE:?}");
+            ensure!(
+                Instant::now() < deadline,
+                "{client_post_id} was not acknowledged in {PATIENCE:?}"
+            );
             sleep(PAUSE).await;
         }
     }
@@ -70,9 +84,17 @@ impl Client {
     ///
     /// # Errors
     /// When there is no answer.
-    pub async fn attempt(&self, author: UserId, client_post_id: &str) -> anyhow::Result<reqwest::Response> {
+    pub async fn attempt(
+        &self,
+        author: UserId,
+        client_post_id: &str,
+    ) -> anyhow::Result<reqwest::Response> {
         let body = json!({ "client_post_id": client_post_id, "body": format!("text of {client_post_id}") });
-        let request = self.http.post(format!("{}/v1/posts", self.url)).bearer_auth(self.token(author)?).json(&body);
+        let request = self
+            .http
+            .post(format!("{}/v1/posts", self.url))
+            .bearer_auth(self.token(author)?)
+            .json(&body);
         Ok(request.send().await?)
     }
 
@@ -82,20 +104,36 @@ impl Client {
     /// When it is not acknowledged.
     pub async fn delete(&self, posted: Posted) -> anyhow::Result<()> {
         let url = format!("{}/v1/posts/{}", self.url, posted.id);
-        let response = self.http.delete(url).bearer_auth(self.token(posted.author)?).send().await?;
-        ensure!(response.status().is_success(), "delete was answered with {}", response.status());
+        let response = self
+            .http
+            .delete(url)
+            .bearer_auth(self.token(posted.author)?)
+            .send()
+            .await?;
+        ensure!(
+            response.status().is_success(),
+            "delete was answered with {}",
+            response.status()
+        );
         Ok(())
     }
 
     fn token(&self, user: UserId) -> anyhow::Result<String> {
         // 2100-01-01: no test outlives it.
-        let claims = Claims { sub: user.to_string(), exp: 4_102_444_800, scope: None };
+        let claims = Claims {
+            sub: user.to_string(),
+            exp: 4_102_444_800,
+            scope: None,
+        };
         mint(&self.key, &claims).context("mint a token")
     }
 }
 
 async fn post_id(response: reqwest::Response) -> anyhow::Result<PostId> {
     let body: Value = response.json().await?;
-    let id = body.get("id").and_then(Value::as_str).with_context(|| format!("no id in {body}"))?;
+    let id = body
+        .get("id")
+        .and_then(Value::as_str)
+        .with_context(|| format!("no id in {body}"))?;
     Ok(id.parse()?)
 }

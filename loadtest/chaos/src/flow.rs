@@ -43,7 +43,13 @@ impl Flow {
             ..CqlConfig::default()
         })
         .await?;
-        let flow = Self { pipeline, client, sql, store, followers };
+        let flow = Self {
+            pipeline,
+            client,
+            sql,
+            store,
+            followers,
+        };
         flow.populate(authors).await?;
         Ok(flow)
     }
@@ -83,7 +89,12 @@ impl Flow {
     /// When Postgres does not answer.
     pub async fn posts_of(&self, author: UserId) -> anyhow::Result<Vec<PostId>> {
         let sql = self.sql.get().await?;
-        let rows = sql.query("select id from tideline.posts where author_id = $1 order by id", &[&author.0]).await?;
+        let rows = sql
+            .query(
+                "select id from tideline.posts where author_id = $1 order by id",
+                &[&author.0],
+            )
+            .await?;
         Ok(rows.iter().map(|row| PostId(row.get(0))).collect())
     }
 
@@ -94,7 +105,11 @@ impl Flow {
     pub async fn records(&self) -> anyhow::Result<i64> {
         let config = self.pipeline.deployment().kafka_config();
         let topic = config.namespace.topic(TopicKind::Posts);
-        Ok(kafka::admin::Admin::new(&config)?.end_offsets(&topic).await?.values().sum())
+        Ok(kafka::admin::Admin::new(&config)?
+            .end_offsets(&topic)
+            .await?
+            .values()
+            .sum())
     }
 
     /// How many owners have this post.
@@ -117,7 +132,8 @@ impl Flow {
     pub async fn confirmed_lsn(&self) -> anyhow::Result<u64> {
         let sql = self.sql.get().await?;
         let slot = database::slots::get(&sql, &self.pipeline.deployment().slot()).await?;
-        slot.and_then(|slot| slot.confirmed_flush_lsn).context("the slot is missing")
+        slot.and_then(|slot| slot.confirmed_flush_lsn)
+            .context("the slot is missing")
     }
 
     /// Events that the ledger does not have in `stage`.
@@ -152,7 +168,9 @@ impl Flow {
         };
         let _total = self.store.scan(5_000, rows).await?;
         let sql = self.sql.get().await?;
-        let row = sql.query_one("select count(*) from tideline.dead_letters", &[]).await?;
+        let row = sql
+            .query_one("select count(*) from tideline.dead_letters", &[])
+            .await?;
         Ok(Verdict::of(&expected, &found, row.get(0)))
     }
 
@@ -170,7 +188,9 @@ impl Flow {
         let edges = "insert into tideline.follows (followee_id, follower_id, edge_us)
                      select author, follower, 1 from generate_series(1, $1::bigint) as author,
                      generate_series($2::bigint, $3::bigint) as follower";
-        let _count = sql.execute(edges, &[&authors, &FIRST_FOLLOWER, &last]).await?;
+        let _count = sql
+            .execute(edges, &[&authors, &FIRST_FOLLOWER, &last])
+            .await?;
         Ok(())
     }
 }
@@ -179,10 +199,14 @@ impl Flow {
 const FIRST_FOLLOWER: i64 = 1_000_000;
 
 fn with_instance<'a>(extra: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-    std::iter::once(INSTANCE).chain(extra.iter().copied()).collect()
+    std::iter::once(INSTANCE)
+        .chain(extra.iter().copied())
+        .collect()
 }
 
 fn setting(pipeline: &Pipeline, key: &str) -> anyhow::Result<String> {
     let found = pipeline.env().iter().find(|(name, _)| name == key);
-    found.map(|(_, value)| value.clone()).with_context(|| format!("{key} is not set"))
+    found
+        .map(|(_, value)| value.clone())
+        .with_context(|| format!("{key} is not set"))
 }

@@ -38,13 +38,21 @@ impl Load {
                     if stop.load(Ordering::Relaxed) {
                         break;
                     }
-                    posted.push(client.post(UserId(author), &format!("load-{author}-{number}")).await?);
+                    posted.push(
+                        client
+                            .post(UserId(author), &format!("load-{author}-{number}"))
+                            .await?,
+                    );
                     let _before = acknowledged.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(posted)
             });
         }
-        Self { clients, stop, acknowledged }
+        Self {
+            clients,
+            stop,
+            acknowledged,
+        }
     }
 
     /// Posts acknowledged up to now.
@@ -58,9 +66,11 @@ impl Load {
     /// When they are not within 90 s.
     pub async fn wait_for_more(&self, posts: usize) {
         let goal = self.acknowledged() + posts;
-        testkit::eventually_within(std::time::Duration::from_secs(90), "the load goes on", async || {
-            (self.acknowledged() >= goal).then_some(())
-        })
+        testkit::eventually_within(
+            std::time::Duration::from_secs(90),
+            "the load goes on",
+            async || (self.acknowledged() >= goal).then_some(()),
+        )
         .await;
     }
 

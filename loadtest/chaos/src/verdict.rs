@@ -45,13 +45,19 @@ mod tests {
     use super::*;
 
     fn rows(pairs: &[(i64, i64)]) -> BTreeSet<(UserId, PostId)> {
-        pairs.iter().map(|(owner, post)| (UserId(*owner), PostId(*post))).collect()
+        pairs
+            .iter()
+            .map(|(owner, post)| (UserId(*owner), PostId(*post)))
+            .collect()
     }
 
     #[test]
     fn a_lost_and_a_foreign_row_are_counted() {
         let verdict = Verdict::of(&rows(&[(1, 1), (2, 1)]), &rows(&[(1, 1), (3, 1)]), 0);
-        assert_eq!((verdict.lost, verdict.foreign, verdict.is_clean()), (1, 1, false));
+        assert_eq!(
+            (verdict.lost, verdict.foreign, verdict.is_clean()),
+            (1, 1, false)
+        );
     }
 
     #[test]

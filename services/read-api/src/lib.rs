@@ -88,8 +88,12 @@ impl Service {
         let key = Key::new(secret.expose().as_bytes()).map_err(Exit::config)?;
         let registry = Registry::new();
         let metrics = HttpMetrics::new(&registry).map_err(Exit::bug)?;
-        let pool = Pool::new(config.postgres.url.expose(), config.postgres.pool_size, "tideline-read-api")
-            .map_err(Exit::config)?;
+        let pool = Pool::new(
+            config.postgres.url.expose(),
+            config.postgres.pool_size,
+            "tideline-read-api",
+        )
+        .map_err(Exit::config)?;
         let health = Health::new();
         let admin = Admin::open(&config.read_api.admin, "read-api", health.clone(), registry)
             .await
@@ -101,7 +105,12 @@ impl Service {
         };
         let listener = TcpListener::bind(&config.read_api.listen)
             .await
-            .map_err(|source| Exit::config(error::Listen { listen: config.read_api.listen.clone(), source }))?;
+            .map_err(|source| {
+                Exit::config(error::Listen {
+                    listen: config.read_api.listen.clone(),
+                    source,
+                })
+            })?;
         let address = listener.local_addr().map_err(Exit::bug)?;
         let state = http::App {
             pool: pool.clone(),
@@ -113,7 +122,16 @@ impl Service {
         let router = http::router(state, config.read_api.limits(http::BODY_BYTES), metrics);
         health.started();
         info!(%address, admin = %admin.address(), "read-api serves");
-        Ok(Some(Self { config: config.clone(), pool, timelines, listener, address, admin, health, router }))
+        Ok(Some(Self {
+            config: config.clone(),
+            pool,
+            timelines,
+            listener,
+            address,
+            admin,
+            health,
+            router,
+        }))
     }
 
     /// The address of the API; the port is the real one when 0 was configured.
@@ -134,7 +152,12 @@ impl Service {
             shutdown.requested().await;
             self.health.set("accepting", false, "asked to stop");
         };
-        let served = serve(self.listener, self.router, self.config.read_api.serve_limits(), stop);
+        let served = serve(
+            self.listener,
+            self.router,
+            self.config.read_api.serve_limits(),
+            stop,
+        );
         tokio::select! {
             outcome = served => info!(?outcome, "read-api stopped"),
             () = probe(&self.pool, &self.timelines, &self.health) => {}
@@ -154,7 +177,9 @@ async fn stores(
     let passes = |error: &ReadError| error.class().is_retried();
     let cql = config.cql_config();
     let postgres = wait_for("postgres", budget, health, shutdown, passes, || async {
-        database::migrations::verify(pool).await.map_err(ReadError::from)
+        database::migrations::verify(pool)
+            .await
+            .map_err(ReadError::from)
     });
     let timelines = wait_for("timelines", budget, health, shutdown, passes, || async {
         CqlTimelines::connect(&cql).await.map_err(ReadError::from)
@@ -168,13 +193,23 @@ async fn probe(pool: &Pool, timelines: &CqlTimelines, health: &Health) {
     loop {
         sleep(PROBE_EVERY).await;
         let (pinged, probed) = tokio::join!(pool.ping(), timelines.probe());
-        postgres = told("postgres", postgres, pinged.map_err(ReadError::from), health);
+        postgres = told(
+            "postgres",
+            postgres,
+            pinged.map_err(ReadError::from),
+            health,
+        );
         cql = told("timelines", cql, probed.map_err(ReadError::from), health);
     }
 }
 
 /// Sets one condition, logs its change, and answers whether it holds.
-fn told(store: &'static str, before: bool, outcome: Result<(), ReadError>, health: &Health) -> bool {
+fn told(
+    store: &'static str,
+    before: bool,
+    outcome: Result<(), ReadError>,
+    health: &Health,
+) -> bool {
     match outcome {
         Ok(()) => {
             if !before {

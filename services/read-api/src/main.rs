@@ -3,13 +3,13 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser;
+use read_api::config::Config;
 use runtime::{
     Shutdown,
     config::{Sources, load},
     exit::{Exit, finish},
     telemetry,
 };
-use read_api::config::Config;
 
 /// Serves timelines, posts and their delivery status over HTTP.
 #[derive(Debug, Parser)]

@@ -80,12 +80,21 @@ impl Service {
         let key = Key::new(secret.expose().as_bytes()).map_err(Exit::config)?;
         let registry = Registry::new();
         let metrics = HttpMetrics::new(&registry).map_err(Exit::bug)?;
-        let pool = Pool::new(config.postgres.url.expose(), config.postgres.pool_size, "tideline-write-api")
-            .map_err(Exit::config)?;
+        let pool = Pool::new(
+            config.postgres.url.expose(),
+            config.postgres.pool_size,
+            "tideline-write-api",
+        )
+        .map_err(Exit::config)?;
         let health = Health::new();
-        let admin = Admin::open(&config.write_api.admin, "write-api", health.clone(), registry)
-            .await
-            .map_err(Exit::config)?;
+        let admin = Admin::open(
+            &config.write_api.admin,
+            "write-api",
+            health.clone(),
+            registry,
+        )
+        .await
+        .map_err(Exit::config)?;
         let verified = wait_for(
             "postgres",
             config.startup.budget.0,
@@ -101,13 +110,29 @@ impl Service {
         }
         let listener = TcpListener::bind(&config.write_api.listen)
             .await
-            .map_err(|source| Exit::config(error::Listen { listen: config.write_api.listen.clone(), source }))?;
+            .map_err(|source| {
+                Exit::config(error::Listen {
+                    listen: config.write_api.listen.clone(),
+                    source,
+                })
+            })?;
         let address = listener.local_addr().map_err(Exit::bug)?;
-        let state = http::App { pool: pool.clone(), verifier: Verifier::new(&key) };
+        let state = http::App {
+            pool: pool.clone(),
+            verifier: Verifier::new(&key),
+        };
         let router = http::router(state, config.write_api.limits(http::BODY_BYTES), metrics);
         health.started();
         info!(%address, admin = %admin.address(), "write-api serves");
-        Ok(Some(Self { config: config.clone(), pool, listener, address, admin, health, router }))
+        Ok(Some(Self {
+            config: config.clone(),
+            pool,
+            listener,
+            address,
+            admin,
+            health,
+            router,
+        }))
     }
 
     /// The address of the API; the port is the real one when 0 was configured.
@@ -128,7 +153,12 @@ impl Service {
             shutdown.requested().await;
             self.health.set("accepting", false, "asked to stop");
         };
-        let served = serve(self.listener, self.router, self.config.write_api.serve_limits(), stop);
+        let served = serve(
+            self.listener,
+            self.router,
+            self.config.write_api.serve_limits(),
+            stop,
+        );
         tokio::select! {
             outcome = served => info!(?outcome, "write-api stopped"),
             () = probe(&self.pool, &self.health) => {}

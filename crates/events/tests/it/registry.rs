@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use events::{Event, EventType, FollowDeleted, Micros, Namespace, PostCreated, PostId, UserId, registry, topic::TopicKind};
+use events::{
+    Event, EventType, FollowDeleted, Micros, Namespace, PostCreated, PostId, UserId, registry,
+    topic::TopicKind,
+};
 
 #[test]
 fn names_are_unique_and_lead_back_to_their_type() {
@@ -11,13 +14,23 @@ fn names_are_unique_and_lead_back_to_their_type() {
     for entry in registry::entries() {
         assert_eq!(EventType::from_name(entry.name), Some(entry.event_type));
         assert_eq!(entry.event_type.entry(), entry);
-        assert!(entry.name.starts_with(&format!("tideline.{}.", entry.aggregate)), "{}", entry.name);
+        assert!(
+            entry
+                .name
+                .starts_with(&format!("tideline.{}.", entry.aggregate)),
+            "{}",
+            entry.name
+        );
     }
 }
 
 #[test]
 fn the_key_is_the_field_that_the_registry_names() {
-    let post = Event::PostCreated(PostCreated { post_id: PostId(1), author_id: UserId(7), post_us: Micros(3) });
+    let post = Event::PostCreated(PostCreated {
+        post_id: PostId(1),
+        author_id: UserId(7),
+        post_us: Micros(3),
+    });
     let follow = Event::FollowDeleted(FollowDeleted {
         followee_id: UserId(1),
         follower_id: UserId(8),
@@ -34,8 +47,15 @@ fn the_key_is_the_field_that_the_registry_names() {
 #[test]
 fn topic_names_stay_apart_and_within_kafkas_limit() {
     let namespace = Namespace::new(&"n".repeat(100)).unwrap();
-    let mut names: Vec<String> = TopicKind::ALL.iter().map(|kind| namespace.topic(*kind)).collect();
-    names.extend(TopicKind::ALL.iter().map(|kind| namespace.relay_dead_letters(*kind)));
+    let mut names: Vec<String> = TopicKind::ALL
+        .iter()
+        .map(|kind| namespace.topic(*kind))
+        .collect();
+    names.extend(
+        TopicKind::ALL
+            .iter()
+            .map(|kind| namespace.relay_dead_letters(*kind)),
+    );
     names.push(namespace.fanout_posts_dead_letters());
     assert!(names.iter().all(|name| name.len() <= 249), "{names:?}");
     assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());

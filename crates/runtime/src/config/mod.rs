@@ -23,7 +23,17 @@ pub const PREFIX: &str = "TIDELINE_";
 
 /// Every section of the one tree that all services share.
 pub const SECTIONS: &[&str] = &[
-    "auth", "cql", "fanout", "kafka", "log", "postgres", "read_api", "relay", "startup", "timelines", "write_api",
+    "auth",
+    "cql",
+    "fanout",
+    "kafka",
+    "log",
+    "postgres",
+    "read_api",
+    "relay",
+    "startup",
+    "timelines",
+    "write_api",
 ];
 
 /// All that is wrong with a configuration, together.

@@ -18,7 +18,10 @@ pub struct Postgres {
 
 impl Default for Postgres {
     fn default() -> Self {
-        Self { url: Secret::new("postgresql://postgres@127.0.0.1:17400/tideline"), pool_size: 8 }
+        Self {
+            url: Secret::new("postgresql://postgres@127.0.0.1:17400/tideline"),
+            pool_size: 8,
+        }
     }
 }
 
@@ -36,7 +39,11 @@ pub struct Kafka {
 
 impl Default for Kafka {
     fn default() -> Self {
-        Self { brokers: "127.0.0.1:17401".into(), namespace: "tideline".into(), replication_factor: 1 }
+        Self {
+            brokers: "127.0.0.1:17401".into(),
+            namespace: "tideline".into(),
+            replication_factor: 1,
+        }
     }
 }
 
@@ -54,7 +61,11 @@ pub struct Cql {
 
 impl Default for Cql {
     fn default() -> Self {
-        Self { nodes: "127.0.0.1:17403".into(), keyspace: "tideline".into(), replication_factor: 1 }
+        Self {
+            nodes: "127.0.0.1:17403".into(),
+            keyspace: "tideline".into(),
+            replication_factor: 1,
+        }
     }
 }
 
@@ -68,7 +79,9 @@ pub struct Timelines {
 
 impl Default for Timelines {
     fn default() -> Self {
-        Self { retention: Span::days(30) }
+        Self {
+            retention: Span::days(30),
+        }
     }
 }
 
@@ -91,8 +104,12 @@ impl Auth {
         let secret = if self.secret_file.is_empty() {
             self.secret.clone()
         } else {
-            let text = std::fs::read_to_string(&self.secret_file)
-                .map_err(|error| format!("auth.secret_file {:?} cannot be read: {error}", self.secret_file))?;
+            let text = std::fs::read_to_string(&self.secret_file).map_err(|error| {
+                format!(
+                    "auth.secret_file {:?} cannot be read: {error}",
+                    self.secret_file
+                )
+            })?;
             Secret::new(text.trim_end_matches(['\r', '\n']))
         };
         match secret.expose().len() {
@@ -115,7 +132,10 @@ pub struct Log {
 
 impl Default for Log {
     fn default() -> Self {
-        Self { level: "info,scylla=off".into(), format: LogFormat::Text }
+        Self {
+            level: "info,scylla=off".into(),
+            format: LogFormat::Text,
+        }
     }
 }
 
@@ -139,6 +159,8 @@ pub struct Startup {
 
 impl Default for Startup {
     fn default() -> Self {
-        Self { budget: Span::seconds(300) }
+        Self {
+            budget: Span::seconds(300),
+        }
     }
 }

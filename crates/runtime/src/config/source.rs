@@ -24,7 +24,10 @@ impl Sources {
 
     /// Only these variables; for tests and for parts run inside one process.
     pub fn of_variables(environment: Vec<(String, String)>) -> Self {
-        Self { file: None, environment }
+        Self {
+            file: None,
+            environment,
+        }
     }
 }
 
@@ -48,14 +51,33 @@ pub(super) enum Given {
 pub(super) fn settings(sources: &Sources) -> Result<Vec<Setting>, ConfigError> {
     let mut settings = Vec::new();
     if let Some(file) = &sources.file {
-        let fault = |text: String| ConfigError { faults: vec![Fault { at: file.display().to_string(), text }] };
-        let text = std::fs::read_to_string(file).map_err(|error| fault(format!("cannot be read: {error}")))?;
+        let fault = |text: String| ConfigError {
+            faults: vec![Fault {
+                at: file.display().to_string(),
+                text,
+            }],
+        };
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| fault(format!("cannot be read: {error}")))?;
         let table: toml::Table = toml::from_str(&text).map_err(|error| fault(error.to_string()))?;
-        flatten(&file.display().to_string(), &mut Vec::new(), table, &mut settings);
+        flatten(
+            &file.display().to_string(),
+            &mut Vec::new(),
+            table,
+            &mut settings,
+        );
     }
     for (key, value) in &sources.environment {
-        let path = key.trim_start_matches(PREFIX).split("__").map(str::to_lowercase).collect();
-        settings.push(Setting { at: key.clone(), path, value: Given::Text(value.clone()) });
+        let path = key
+            .trim_start_matches(PREFIX)
+            .split("__")
+            .map(str::to_lowercase)
+            .collect();
+        settings.push(Setting {
+            at: key.clone(),
+            path,
+            value: Given::Text(value.clone()),
+        });
     }
     Ok(settings)
 }

@@ -8,7 +8,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
-const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+const UNITS: [(&str, u64); 5] = [
+    ("ms", 1),
+    ("s", 1_000),
+    ("m", 60_000),
+    ("h", 3_600_000),
+    ("d", 86_400_000),
+];
 
 impl Span {
     /// Seconds.
@@ -36,12 +42,22 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let fault = || format!("{text:?} is not a span of time such as \"250ms\", \"5s\", \"10m\", \"12h\" or \"30d\"");
+        let fault = || {
+            format!(
+                "{text:?} is not a span of time such as \"250ms\", \"5s\", \"10m\", \"12h\" or \"30d\""
+            )
+        };
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = text.split_at(digits);
         let number: u64 = number.parse().map_err(|_| fault())?;
-        let (_, millis) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(fault)?;
-        number.checked_mul(*millis).map(Self::millis).ok_or_else(fault)
+        let (_, millis) = UNITS
+            .iter()
+            .find(|(name, _)| *name == unit)
+            .ok_or_else(fault)?;
+        number
+            .checked_mul(*millis)
+            .map(Self::millis)
+            .ok_or_else(fault)
     }
 }
 
@@ -65,7 +81,9 @@ impl Serialize for Span {
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
     }
 }
 
@@ -88,6 +106,10 @@ impl Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "(empty)" } else { "(hidden)" })
+        f.write_str(if self.0.is_empty() {
+            "(empty)"
+        } else {
+            "(hidden)"
+        })
     }
 }

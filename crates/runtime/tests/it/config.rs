@@ -19,7 +19,10 @@ struct Example {
 }
 
 fn read(variables: &[(&str, &str)]) -> Result<Example, ConfigError> {
-    let variables = variables.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let variables = variables
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect();
     load(&Sources::of_variables(variables))
 }
 
@@ -80,7 +83,10 @@ fn the_environment_wins_over_the_file_and_the_file_is_checked_too() {
     assert_eq!(example.kafka.namespace, "file");
     std::fs::write(&file, "[kafka]\nnamspace = \"file\"\n").unwrap();
     let error = load::<Example>(&Sources::of_process(Some(file.clone()))).unwrap_err();
-    assert!(error.to_string().contains("did you mean \"namespace\""), "{error}");
+    assert!(
+        error.to_string().contains("did you mean \"namespace\""),
+        "{error}"
+    );
     std::fs::remove_file(file).unwrap();
 }
 

@@ -78,7 +78,7 @@ share.coordinator.state.topic.num.partitions=3
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 # After a SIGKILL the old registration has to expire before the node may come back.
-broker.session.timeout.ms=1500
+broker.session.timeout.ms=3000
 broker.heartbeat.interval.ms=300
 # Tests of rebalances do not want to wait for the usual timeouts.
 group.initial.rebalance.delay.ms=0

@@ -155,6 +155,8 @@ unix_socket_directories = ''
 max_connections = 300
 shared_buffers = 64MB
 wal_level = logical
+# After a crash one call syncs the file system, instead of one for each file of every database.
+recovery_init_sync_method = syncfs
 max_wal_senders = 20
 max_replication_slots = 20
 max_slot_wal_keep_size = 2GB

@@ -11,15 +11,26 @@ const AUTHOR: UserId = UserId(1);
 async fn a_retry_after_the_kill_gets_the_original_post() {
     let _turn = crate::ONE_AT_A_TIME.lock().await;
     let flow = Flow::new(1, 5).await.unwrap();
-    let mut api = flow.start(Service::WriteApi, &[("FAILPOINTS", "write-api::committed=pause")]).await;
+    let mut api = flow
+        .start(
+            Service::WriteApi,
+            &[("FAILPOINTS", "write-api::committed=pause")],
+        )
+        .await;
 
     let client: Client = flow.client().clone();
     let request = tokio::spawn(async move { client.attempt(AUTHOR, "key").await });
     let committed = eventually("the post is committed", async || {
-        flow.posts_of(AUTHOR).await.ok().filter(|posts| posts.len() == 1)
+        flow.posts_of(AUTHOR)
+            .await
+            .ok()
+            .filter(|posts| posts.len() == 1)
     })
     .await;
-    assert!(!request.is_finished(), "the answer was sent before the kill");
+    assert!(
+        !request.is_finished(),
+        "the answer was sent before the kill"
+    );
     api.signal(Signal::Kill).unwrap();
     assert!(request.await.unwrap().is_err(), "the client got an answer");
 

@@ -16,7 +16,12 @@ async fn the_rest_of_the_audience_gets_the_post() {
     let flow = Flow::new(2, FOLLOWERS).await.unwrap();
     let _api = flow.start(Service::WriteApi, &[]).await;
     let _relay = flow.start(Service::Relay, &[]).await;
-    let mut fanout = flow.start(Service::Fanout, &[("FAILPOINTS", STOP_AT_THE_SECOND_PAGE), SMALL_PAGES]).await;
+    let mut fanout = flow
+        .start(
+            Service::Fanout,
+            &[("FAILPOINTS", STOP_AT_THE_SECOND_PAGE), SMALL_PAGES],
+        )
+        .await;
 
     let posted = flow.client().post(UserId(1), "key").await.unwrap();
     let written = eventually("a part of the rows is written", async || {
@@ -27,7 +32,10 @@ async fn the_rest_of_the_audience_gets_the_post() {
     fanout.signal(Signal::Kill).unwrap();
     drop(fanout);
     let at_kill = flow.rows_of(posted.id).await.unwrap();
-    assert!(written <= at_kill && at_kill < FOLLOWERS, "{at_kill} of {FOLLOWERS} rows: not in the middle");
+    assert!(
+        written <= at_kill && at_kill < FOLLOWERS,
+        "{at_kill} of {FOLLOWERS} rows: not in the middle"
+    );
     assert_eq!(flow.missing(Stage::Delivered).await.unwrap(), 1);
 
     let _fanout = flow.start(Service::Fanout, &[SMALL_PAGES]).await;
@@ -42,10 +50,18 @@ async fn a_post_deleted_in_the_middle_is_absent_everywhere() {
     let flow = Flow::new(2, FOLLOWERS).await.unwrap();
     let _api = flow.start(Service::WriteApi, &[]).await;
     let _relay = flow.start(Service::Relay, &[]).await;
-    let mut fanout = flow.start(Service::Fanout, &[("FAILPOINTS", STOP_AT_THE_SECOND_PAGE), SMALL_PAGES]).await;
+    let mut fanout = flow
+        .start(
+            Service::Fanout,
+            &[("FAILPOINTS", STOP_AT_THE_SECOND_PAGE), SMALL_PAGES],
+        )
+        .await;
 
     let deleted = flow.client().post(UserId(1), "deleted").await.unwrap();
-    eventually("a part of the rows is written", async || (flow.rows_of(deleted.id).await.ok()? > 0).then_some(())).await;
+    eventually("a part of the rows is written", async || {
+        (flow.rows_of(deleted.id).await.ok()? > 0).then_some(())
+    })
+    .await;
     flow.client().delete(deleted).await.unwrap();
     let kept = flow.client().post(UserId(2), "kept").await.unwrap();
     fanout.signal(Signal::Kill).unwrap();

@@ -11,19 +11,37 @@ async fn what_was_not_confirmed_comes_again_and_changes_nothing() {
     let flow = Flow::new(1, 20).await.unwrap();
     let _api = flow.start(Service::WriteApi, &[]).await;
     let _fanout = flow.start(Service::Fanout, &[]).await;
-    let mut relay = flow.start(Service::Relay, &[("FAILPOINTS", "relay::acked=pause")]).await;
+    let mut relay = flow
+        .start(Service::Relay, &[("FAILPOINTS", "relay::acked=pause")])
+        .await;
 
     let posted = flow.client().post(UserId(1), "key").await.unwrap();
-    eventually("the record is in Kafka", async || (flow.records().await.ok()? == 1).then_some(())).await;
-    eventually("its rows are written", async || (flow.rows_of(posted.id).await.ok()? == 20).then_some(())).await;
+    eventually("the record is in Kafka", async || {
+        (flow.records().await.ok()? == 1).then_some(())
+    })
+    .await;
+    eventually("its rows are written", async || {
+        (flow.rows_of(posted.id).await.ok()? == 20).then_some(())
+    })
+    .await;
     let at_kill = flow.confirmed_lsn().await.unwrap();
     relay.signal(Signal::Kill).unwrap();
     drop(relay);
-    assert_eq!(flow.missing(Stage::Published).await.unwrap(), 1, "the relay had entered the record in the ledger");
+    assert_eq!(
+        flow.missing(Stage::Published).await.unwrap(),
+        1,
+        "the relay had entered the record in the ledger"
+    );
 
     let _relay = flow.start(Service::Relay, &[]).await;
-    eventually("the record comes again", async || (flow.records().await.ok()? == 2).then_some(())).await;
-    eventually("the slot moves", async || (flow.confirmed_lsn().await.ok()? > at_kill).then_some(())).await;
+    eventually("the record comes again", async || {
+        (flow.records().await.ok()? == 2).then_some(())
+    })
+    .await;
+    eventually("the slot moves", async || {
+        (flow.confirmed_lsn().await.ok()? > at_kill).then_some(())
+    })
+    .await;
     let verdict = flow.verdict(&[posted]).await.unwrap();
     assert!(verdict.is_clean(), "{verdict:?}");
     assert_eq!(flow.missing(Stage::Published).await.unwrap(), 0);
@@ -39,7 +57,8 @@ async fn an_idle_restart_repeats_nothing() {
     let verdict = flow.verdict(&[first]).await.unwrap();
     assert!(verdict.is_clean(), "{verdict:?}");
 
-    let status = tokio::task::spawn_blocking(move || relay.stop(std::time::Duration::from_secs(10)));
+    let status =
+        tokio::task::spawn_blocking(move || relay.stop(std::time::Duration::from_secs(10)));
     assert_eq!(status.await.unwrap().unwrap().code(), Some(0));
     let _relay = flow.start(Service::Relay, &[]).await;
     let second = flow.client().post(UserId(1), "second").await.unwrap();

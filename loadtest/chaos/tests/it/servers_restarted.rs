@@ -13,12 +13,24 @@ async fn restart_under_load(server: Server) -> anyhow::Result<()> {
     load.wait_for_more(40).await;
     let posted = load.stop().await?;
     if server == Server::Postgres {
-        assert!(posted.iter().any(|post| post.failures > 0), "no request met the restart");
+        assert!(
+            posted.iter().any(|post| post.failures > 0),
+            "no request met the restart"
+        );
     }
     let verdict = flow.verdict(&posted).await?;
-    assert!(verdict.is_clean(), "{verdict:?} after a restart of {}", server.name());
+    assert!(
+        verdict.is_clean(),
+        "{verdict:?} after a restart of {}",
+        server.name()
+    );
     for service in &mut services {
-        assert_eq!(service.exit_status(), None, "{} ended", service.service().name());
+        assert_eq!(
+            service.exit_status(),
+            None,
+            "{} ended",
+            service.service().name()
+        );
     }
     Ok(())
 }

@@ -74,20 +74,30 @@ impl Cursors {
     /// # Errors
     /// [`CursorError`] for everything that [`Cursors::seal`] did not make for this list.
     pub fn open(&self, list: List, text: &str) -> Result<i64, CursorError> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| CursorError::Malformed)?;
+        let bytes = URL_SAFE_NO_PAD
+            .decode(text)
+            .map_err(|_| CursorError::Malformed)?;
         // The version stands first, so that later versions may have another length.
         match bytes.first() {
             None => return Err(CursorError::Malformed),
             Some(&VERSION) => {}
             Some(&other) => return Err(CursorError::Version(other)),
         }
-        let (signed, tag) = bytes.split_at_checked(1 + POSITION_BYTES).ok_or(CursorError::Malformed)?;
+        let (signed, tag) = bytes
+            .split_at_checked(1 + POSITION_BYTES)
+            .ok_or(CursorError::Malformed)?;
         if tag.len() != TAG_BYTES {
             return Err(CursorError::Malformed);
         }
-        self.mac(list, signed).verify_truncated_left(tag).map_err(|_| CursorError::Forged)?;
-        let position = signed.split_first_chunk::<1>().and_then(|(_, rest)| rest.try_into().ok());
-        position.map(i64::from_be_bytes).ok_or(CursorError::Malformed)
+        self.mac(list, signed)
+            .verify_truncated_left(tag)
+            .map_err(|_| CursorError::Forged)?;
+        let position = signed
+            .split_first_chunk::<1>()
+            .and_then(|(_, rest)| rest.try_into().ok());
+        position
+            .map(i64::from_be_bytes)
+            .ok_or(CursorError::Malformed)
     }
 
     fn mac(&self, list: List, signed: &[u8]) -> Hmac<Sha256> {
@@ -97,7 +107,8 @@ impl Cursors {
             List::Followers(owner) => (b'r', owner),
             List::Following(owner) => (b'g', owner),
         };
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes a key of any length (RFC 2104)");
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0)
+            .expect("HMAC takes a key of any length (RFC 2104)");
         mac.update(&[kind]);
         mac.update(&owner.0.to_be_bytes());
         mac.update(signed);
@@ -126,22 +137,47 @@ mod tests {
     #[test]
     fn another_list_key_or_version_is_refused() {
         let text = cursors().seal(HOME, 42);
-        for list in [List::Home(UserId(8)), List::Posts(UserId(7)), List::Followers(UserId(7)), List::Following(UserId(7))]
-        {
-            assert_eq!(cursors().open(list, &text), Err(CursorError::Forged), "{list:?}");
+        for list in [
+            List::Home(UserId(8)),
+            List::Posts(UserId(7)),
+            List::Followers(UserId(7)),
+            List::Following(UserId(7)),
+        ] {
+            assert_eq!(
+                cursors().open(list, &text),
+                Err(CursorError::Forged),
+                "{list:?}"
+            );
         }
-        assert_eq!(Cursors::new([2; 32]).open(HOME, &text), Err(CursorError::Forged));
+        assert_eq!(
+            Cursors::new([2; 32]).open(HOME, &text),
+            Err(CursorError::Forged)
+        );
         let mut bytes = URL_SAFE_NO_PAD.decode(&text).unwrap();
         bytes[0] = 2;
-        assert_eq!(cursors().open(HOME, &URL_SAFE_NO_PAD.encode(bytes)), Err(CursorError::Version(2)));
+        assert_eq!(
+            cursors().open(HOME, &URL_SAFE_NO_PAD.encode(bytes)),
+            Err(CursorError::Version(2))
+        );
     }
 
     #[test]
     fn text_that_is_no_cursor_is_refused() {
         let text = cursors().seal(HOME, 42);
         let (short, long) = (&text[..text.len() - 4], format!("{text}AAAA"));
-        for bad in ["", "AQ", "not base64!", short, long.as_str(), &format!("{text}=")] {
-            assert_eq!(cursors().open(HOME, bad), Err(CursorError::Malformed), "{bad}");
+        for bad in [
+            "",
+            "AQ",
+            "not base64!",
+            short,
+            long.as_str(),
+            &format!("{text}="),
+        ] {
+            assert_eq!(
+                cursors().open(HOME, bad),
+                Err(CursorError::Malformed),
+                "{bad}"
+            );
         }
     }
 

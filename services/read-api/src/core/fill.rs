@@ -47,7 +47,13 @@ impl Fill {
     /// A page of up to `limit` posts below `position`.
     #[must_use]
     pub const fn new(position: Option<PostId>, limit: usize) -> Self {
-        Self { limit, rounds: 0, position, shown: Vec::new(), ended: false }
+        Self {
+            limit,
+            rounds: 0,
+            position,
+            shown: Vec::new(),
+            ended: false,
+        }
     }
 
     /// What to load next; none when the page is done.
@@ -60,7 +66,10 @@ impl Fill {
         // A few rows more than are missing, so that the odd deleted post costs no second round;
         // twice as many at each further round, for a head that is hidden as a whole.
         let rows = (missing + missing / 4 + 4) << self.rounds;
-        Some(Load { before: self.position, rows: rows.min(MAX_ROWS) })
+        Some(Load {
+            before: self.position,
+            rows: rows.min(MAX_ROWS),
+        })
     }
 
     /// Consumes the rows of one load, in order, until the page is full.
@@ -88,7 +97,10 @@ impl Fill {
     /// The page as it is now.
     #[must_use]
     pub fn finish(self) -> Filled {
-        Filled { posts: self.shown, next: self.position.filter(|_| !self.ended) }
+        Filled {
+            posts: self.shown,
+            next: self.position.filter(|_| !self.ended),
+        }
     }
 }
 
@@ -99,12 +111,21 @@ mod tests {
     use super::*;
 
     fn merged(posts: &[i64], exhausted: bool) -> Merged {
-        let entries = posts.iter().map(|&post| Entry { post: PostId(post), author: UserId(1) }).collect();
+        let entries = posts
+            .iter()
+            .map(|&post| Entry {
+                post: PostId(post),
+                author: UserId(1),
+            })
+            .collect();
         Merged { entries, exhausted }
     }
 
     fn filled(posts: &[i64], next: Option<i64>) -> Filled {
-        Filled { posts: posts.iter().map(|&post| PostId(post)).collect(), next: next.map(PostId) }
+        Filled {
+            posts: posts.iter().map(|&post| PostId(post)).collect(),
+            next: next.map(PostId),
+        }
     }
 
     #[test]

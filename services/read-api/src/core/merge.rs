@@ -39,9 +39,15 @@ pub fn merge(windows: &[Window]) -> Merged {
     let open = || windows.iter().filter(|window| !window.exhausted);
     // An open source that showed no row may have one anywhere.
     if open().any(|window| window.entries.is_empty()) {
-        return Merged { entries: Vec::new(), exhausted: false };
+        return Merged {
+            entries: Vec::new(),
+            exhausted: false,
+        };
     }
-    let boundary = open().filter_map(|window| window.entries.last()).map(|entry| entry.post).max();
+    let boundary = open()
+        .filter_map(|window| window.entries.last())
+        .map(|entry| entry.post)
+        .max();
     let mut entries: Vec<Entry> = windows
         .iter()
         .flat_map(|window| &window.entries)
@@ -50,7 +56,10 @@ pub fn merge(windows: &[Window]) -> Merged {
         .collect();
     entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.post));
     entries.dedup_by_key(|entry| entry.post);
-    Merged { entries, exhausted: boundary.is_none() }
+    Merged {
+        entries,
+        exhausted: boundary.is_none(),
+    }
 }
 
 #[cfg(test)]
@@ -58,13 +67,22 @@ mod tests {
     use super::*;
 
     fn window(posts: &[i64], exhausted: bool) -> Window {
-        let entries = posts.iter().map(|&post| Entry { post: PostId(post), author: UserId(1) }).collect();
+        let entries = posts
+            .iter()
+            .map(|&post| Entry {
+                post: PostId(post),
+                author: UserId(1),
+            })
+            .collect();
         Window { entries, exhausted }
     }
 
     fn merged(windows: &[Window]) -> (Vec<i64>, bool) {
         let merged = merge(windows);
-        (merged.entries.iter().map(|entry| entry.post.0).collect(), merged.exhausted)
+        (
+            merged.entries.iter().map(|entry| entry.post.0).collect(),
+            merged.exhausted,
+        )
     }
 
     #[test]
@@ -83,11 +101,17 @@ mod tests {
     fn an_exhausted_source_sets_no_boundary() {
         let both = [window(&[9], true), window(&[8, 3], false)];
         assert_eq!(merged(&both), (vec![9, 8, 3], false));
-        assert_eq!(merged(&[window(&[], true), window(&[2], true)]), (vec![2], true));
+        assert_eq!(
+            merged(&[window(&[], true), window(&[2], true)]),
+            (vec![2], true)
+        );
     }
 
     #[test]
     fn an_open_source_without_rows_holds_everything_back() {
-        assert_eq!(merged(&[window(&[], false), window(&[2], true)]), (vec![], false));
+        assert_eq!(
+            merged(&[window(&[], false), window(&[2], true)]),
+            (vec![], false)
+        );
     }
 }

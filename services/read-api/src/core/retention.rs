@@ -26,7 +26,11 @@ pub fn cut(pg_now: Micros, retention: Duration) -> Micros {
 #[must_use]
 pub const fn floor(cut: Micros) -> PostId {
     let ms = cut.0.div_euclid(1_000).saturating_sub(ID_EPOCH_MS);
-    if ms <= 0 { PostId(0) } else { PostId((ms << SEQUENCE_BITS) - 1) }
+    if ms <= 0 {
+        PostId(0)
+    } else {
+        PostId((ms << SEQUENCE_BITS) - 1)
+    }
 }
 
 #[cfg(test)]

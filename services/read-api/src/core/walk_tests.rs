@@ -53,7 +53,10 @@ impl World {
             .range(..end)
             .rev()
             .take(rows)
-            .map(|(&id, &author)| Entry { post: PostId(id), author: UserId(author) })
+            .map(|(&id, &author)| Entry {
+                post: PostId(id),
+                author: UserId(author),
+            })
             .collect();
         let exhausted = entries.len() < rows;
         Window { entries, exhausted }
@@ -128,8 +131,11 @@ fn source() -> impl Strategy<Value = BTreeMap<i64, i64>> {
 fn world() -> impl Strategy<Value = World> {
     let deleted = prop::collection::btree_set(0..IDS, 0..60);
     let followed = prop::collection::btree_set(1..AUTHORS, 0..4);
-    ([source(), source()], deleted, followed)
-        .prop_map(|(sources, deleted, followed)| World { sources, deleted, followed })
+    ([source(), source()], deleted, followed).prop_map(|(sources, deleted, followed)| World {
+        sources,
+        deleted,
+        followed,
+    })
 }
 
 fn change() -> impl Strategy<Value = Change> {

@@ -43,7 +43,10 @@ pub(super) async fn of_post(
     PathId(post): PathId<PostId>,
 ) -> Result<Json<DeliveryView>, Problem> {
     let client = app.pool.get().await.map_err(error::failed)?;
-    let Some(status) = post_delivery::of_post(&client, post).await.map_err(error::failed)? else {
+    let Some(status) = post_delivery::of_post(&client, post)
+        .await
+        .map_err(error::failed)?
+    else {
         let known = posts::get(&client, post).await.map_err(error::failed)?;
         known.ok_or_else(|| Problem::not_found("There is no such post."))?;
         return Ok(Json(expired(post)));

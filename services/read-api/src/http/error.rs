@@ -26,6 +26,10 @@ pub(super) fn failed(error: impl Into<ReadError>) -> Problem {
 /// 400: the cursor is none of this list.
 pub(super) fn cursor(error: CursorError) -> Problem {
     debug!(%error, "refused a cursor");
-    Problem::new(StatusCode::BAD_REQUEST, "invalid-cursor", "The cursor is not one of this list")
-        .detail("Begin again without a cursor.")
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "invalid-cursor",
+        "The cursor is not one of this list",
+    )
+    .detail("Begin again without a cursor.")
 }

@@ -28,7 +28,11 @@ impl PageQuery {
 
     /// Where to go on; none at the head.
     pub(super) fn position(&self, cursors: &Cursors, list: List) -> Result<Option<i64>, Problem> {
-        self.cursor.as_deref().map(|text| cursors.open(list, text)).transpose().map_err(error::cursor)
+        self.cursor
+            .as_deref()
+            .map(|text| cursors.open(list, text))
+            .transpose()
+            .map_err(error::cursor)
     }
 }
 
@@ -43,14 +47,28 @@ struct PageView<T> {
 }
 
 /// Answers a page, with `Link: rel="next"` (RFC 8288) when there is a next one.
-pub(super) fn answer<T: Serialize>(path: &str, items: T, next_cursor: Option<String>, limit: i64) -> Response {
+pub(super) fn answer<T: Serialize>(
+    path: &str,
+    items: T,
+    next_cursor: Option<String>,
+    limit: i64,
+) -> Response {
     let mut headers = HeaderMap::new();
     if let Some(cursor) = &next_cursor {
         let link = format!("<{path}?cursor={cursor}&limit={limit}>; rel=\"next\"");
-        let value = HeaderValue::from_str(&link).expect("paths, base64url and digits are visible ASCII");
+        let value =
+            HeaderValue::from_str(&link).expect("paths, base64url and digits are visible ASCII");
         headers.insert(header::LINK, value);
     }
-    (headers, axum::Json(PageView { items, next_cursor, limit })).into_response()
+    (
+        headers,
+        axum::Json(PageView {
+            items,
+            next_cursor,
+            limit,
+        }),
+    )
+        .into_response()
 }
 
 /// Takes the row that was read beyond the limit away, and answers whether it was there.

@@ -26,7 +26,12 @@ pub(super) struct PostView {
 
 impl From<Post> for PostView {
     fn from(post: Post) -> Self {
-        Self { id: post.id, author_id: post.author, body: post.body, created_us: post.created_us }
+        Self {
+            id: post.id,
+            author_id: post.author,
+            body: post.body,
+            created_us: post.created_us,
+        }
     }
 }
 
@@ -45,7 +50,8 @@ pub(super) async fn one(
     let client = app.pool.get().await.map_err(error::failed)?;
     let post = posts::get(&client, id).await.map_err(error::failed)?;
     let post = post.filter(|post| post.deleted_us.is_none());
-    post.map(|post| Json(PostView::from(post))).ok_or_else(|| Problem::not_found("There is no such post."))
+    post.map(|post| Json(PostView::from(post)))
+        .ok_or_else(|| Problem::not_found("There is no such post."))
 }
 
 /// All undeleted posts of an author, whatever their age.
@@ -58,13 +64,26 @@ pub(super) async fn of_author(
     let (list, limit) = (List::Posts(author), query.limit());
     let before = query.position(&app.cursors, list)?.map(PostId);
     let client = app.pool.get().await.map_err(error::failed)?;
-    let mut posts =
-        posts::by_author(&client, author, before, Micros(0), limit + 1).await.map_err(error::failed)?;
-    if posts.is_empty() && !users::exists(&client, author).await.map_err(error::failed)? {
+    let mut posts = posts::by_author(&client, author, before, Micros(0), limit + 1)
+        .await
+        .map_err(error::failed)?;
+    if posts.is_empty()
+        && !users::exists(&client, author)
+            .await
+            .map_err(error::failed)?
+    {
         return Err(Problem::not_found("There is no such user."));
     }
     let more = page::cut_extra(&mut posts, limit);
-    let next = posts.last().filter(|_| more).map(|post| app.cursors.seal(list, post.id.0));
+    let next = posts
+        .last()
+        .filter(|_| more)
+        .map(|post| app.cursors.seal(list, post.id.0));
     let posts = posts.into_iter().map(PostView::from).collect();
-    Ok(page::answer(&format!("/v1/users/{author}/posts"), Posts { posts }, next, limit))
+    Ok(page::answer(
+        &format!("/v1/users/{author}/posts"),
+        Posts { posts },
+        next,
+        limit,
+    ))
 }

@@ -45,7 +45,11 @@ pub(super) async fn one(
     let client = app.pool.get().await.map_err(error::failed)?;
     let found = users::get(&client, id).await.map_err(error::failed)?;
     let account = found.ok_or_else(no_user)?;
-    Ok(Json(UserView { id: account.id, handle: account.handle, created_us: account.created_us }))
+    Ok(Json(UserView {
+        id: account.id,
+        handle: account.handle,
+        created_us: account.created_us,
+    }))
 }
 
 pub(super) async fn followers(
@@ -66,7 +70,12 @@ pub(super) async fn following(
     list(&app, id, &query, Direction::Following).await
 }
 
-async fn list(app: &App, id: UserId, query: &PageQuery, direction: Direction) -> Result<Response, Problem> {
+async fn list(
+    app: &App,
+    id: UserId,
+    query: &PageQuery,
+    direction: Direction,
+) -> Result<Response, Problem> {
     let (list, name) = match direction {
         Direction::Followers => (List::Followers(id), "followers"),
         Direction::Following => (List::Following(id), "following"),
@@ -74,14 +83,30 @@ async fn list(app: &App, id: UserId, query: &PageQuery, direction: Direction) ->
     let limit = query.limit();
     let after = query.position(&app.cursors, list)?.map(UserId);
     let client = app.pool.get().await.map_err(error::failed)?;
-    let mut rows = follows::list(&client, id, direction, after, limit + 1).await.map_err(error::failed)?;
+    let mut rows = follows::list(&client, id, direction, after, limit + 1)
+        .await
+        .map_err(error::failed)?;
     if rows.is_empty() && !users::exists(&client, id).await.map_err(error::failed)? {
         return Err(no_user());
     }
     let more = page::cut_extra(&mut rows, limit);
-    let next = rows.last().filter(|_| more).map(|row| app.cursors.seal(list, row.user.0));
-    let users = rows.into_iter().map(|row| NeighbourView { id: row.user, followed_us: row.edge_us }).collect();
-    Ok(page::answer(&format!("/v1/users/{id}/{name}"), Neighbours { users }, next, limit))
+    let next = rows
+        .last()
+        .filter(|_| more)
+        .map(|row| app.cursors.seal(list, row.user.0));
+    let users = rows
+        .into_iter()
+        .map(|row| NeighbourView {
+            id: row.user,
+            followed_us: row.edge_us,
+        })
+        .collect();
+    Ok(page::answer(
+        &format!("/v1/users/{id}/{name}"),
+        Neighbours { users },
+        next,
+        limit,
+    ))
 }
 
 fn no_user() -> Problem {

@@ -26,9 +26,17 @@ pub(crate) async fn visible(
     let mut posts = posts::get_many(&client, &ids).await?;
     posts.retain(|post| post.deleted_us.is_none() && post.created_us >= cut);
 
-    let others: BTreeSet<UserId> = posts.iter().map(|post| post.author).filter(|&author| author != reader).collect();
+    let others: BTreeSet<UserId> = posts
+        .iter()
+        .map(|post| post.author)
+        .filter(|&author| author != reader)
+        .collect();
     let others: Vec<UserId> = others.into_iter().collect();
-    let followed = if others.is_empty() { Vec::new() } else { follows::followed_among(&client, reader, &others).await? };
+    let followed = if others.is_empty() {
+        Vec::new()
+    } else {
+        follows::followed_among(&client, reader, &others).await?
+    };
     posts.retain(|post| post.author == reader || followed.contains(&post.author));
     Ok(posts.into_iter().map(|post| (post.id, post)).collect())
 }

@@ -15,8 +15,16 @@ pub(crate) async fn window(
     load: Load,
     floor: PostId,
 ) -> Result<Window, StoreError> {
-    let rows = timelines.page(reader, load.before, Some(floor), load.rows).await?;
+    let rows = timelines
+        .page(reader, load.before, Some(floor), load.rows)
+        .await?;
     let exhausted = rows.len() < load.rows;
-    let entries = rows.into_iter().map(|row| Entry { post: row.post, author: row.author }).collect();
+    let entries = rows
+        .into_iter()
+        .map(|row| Entry {
+            post: row.post,
+            author: row.author,
+        })
+        .collect();
     Ok(Window { entries, exhausted })
 }

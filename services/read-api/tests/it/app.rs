@@ -75,18 +75,37 @@ impl App {
     }
 
     pub(crate) async fn get(&self, user: UserId, path: &str) -> Answer {
-        let claims = Claims { sub: user.to_string(), exp: NEVER, scope: None };
+        let claims = Claims {
+            sub: user.to_string(),
+            exp: NEVER,
+            scope: None,
+        };
         let token = token::mint(&self.key, &claims).unwrap();
-        let response = self.http.get(format!("{}{path}", self.base)).bearer_auth(token).send().await.unwrap();
+        let response = self
+            .http
+            .get(format!("{}{path}", self.base))
+            .bearer_auth(token)
+            .send()
+            .await
+            .unwrap();
         Answer {
             status: response.status().as_u16(),
-            link: response.headers().get("link").map(|link| link.to_str().unwrap().to_owned()),
+            link: response
+                .headers()
+                .get("link")
+                .map(|link| link.to_str().unwrap().to_owned()),
             json: response.json().await.unwrap(),
         }
     }
 
     /// Walks a list to its end; the ids of all items and the number of pages.
-    pub(crate) async fn walk(&self, user: UserId, path: &str, items: &str, limit: usize) -> (Vec<i64>, usize) {
+    pub(crate) async fn walk(
+        &self,
+        user: UserId,
+        path: &str,
+        items: &str,
+        limit: usize,
+    ) -> (Vec<i64>, usize) {
         let (mut ids, mut pages) = (Vec::new(), 0);
         let mut next = format!("{path}?limit={limit}");
         loop {
@@ -95,7 +114,11 @@ impl App {
             pages += 1;
             let found = answer.json[items].as_array().unwrap();
             assert!(found.len() <= limit);
-            ids.extend(found.iter().map(|item| item["id"].as_str().unwrap().parse::<i64>().unwrap()));
+            ids.extend(
+                found
+                    .iter()
+                    .map(|item| item["id"].as_str().unwrap().parse::<i64>().unwrap()),
+            );
             let Some(cursor) = answer.json["next_cursor"].as_str() else {
                 assert_eq!(answer.link, None);
                 return (ids, pages);
@@ -106,7 +129,10 @@ impl App {
     }
 
     pub(crate) async fn user(&self, handle: &str) -> UserId {
-        match users::create(&self.pool.get().await.unwrap(), handle).await.unwrap() {
+        match users::create(&self.pool.get().await.unwrap(), handle)
+            .await
+            .unwrap()
+        {
             CreateUser::Created(user) => user.id,
             CreateUser::Exists(user) => panic!("{user:?} exists"),
         }
@@ -114,24 +140,49 @@ impl App {
 
     pub(crate) async fn follow(&self, follower: UserId, followee: UserId) {
         let mut client = self.pool.get().await.unwrap();
-        let outcome = follows::follow(&mut client, follower, followee, None).await.unwrap();
+        let outcome = follows::follow(&mut client, follower, followee, None)
+            .await
+            .unwrap();
         assert!(matches!(outcome, Follow::Created { .. }), "{outcome:?}");
     }
 
     pub(crate) async fn unfollow(&self, follower: UserId, followee: UserId) {
-        let _ended = follows::unfollow(&mut self.pool.get().await.unwrap(), follower, followee, None).await.unwrap();
+        let _ended = follows::unfollow(
+            &mut self.pool.get().await.unwrap(),
+            follower,
+            followee,
+            None,
+        )
+        .await
+        .unwrap();
     }
 
     pub(crate) async fn post(&self, author: UserId, text: &str) -> Post {
-        let new = NewPost { author, client_post_id: text, fingerprint: text.as_bytes(), body: text, traceparent: None };
-        match posts::create(&mut self.pool.get().await.unwrap(), &new).await.unwrap() {
+        let new = NewPost {
+            author,
+            client_post_id: text,
+            fingerprint: text.as_bytes(),
+            body: text,
+            traceparent: None,
+        };
+        match posts::create(&mut self.pool.get().await.unwrap(), &new)
+            .await
+            .unwrap()
+        {
             Create::Created(post) => post,
             other => panic!("{other:?}"),
         }
     }
 
     pub(crate) async fn delete(&self, post: &Post) {
-        let outcome = posts::delete(&mut self.pool.get().await.unwrap(), post.author, post.id, None).await.unwrap();
+        let outcome = posts::delete(
+            &mut self.pool.get().await.unwrap(),
+            post.author,
+            post.id,
+            None,
+        )
+        .await
+        .unwrap();
         assert!(matches!(outcome, Delete::Deleted(_)), "{outcome:?}");
     }
 
@@ -147,7 +198,10 @@ impl App {
                 expires_us: post.created_us.plus(100 * HOUR),
             })
             .collect();
-        let now = PgNow::new(rows.first().map_or(Micros(0), |row| row.write_us), Instant::now());
+        let now = PgNow::new(
+            rows.first().map_or(Micros(0), |row| row.write_us),
+            Instant::now(),
+        );
         let written = self.timelines.write(&rows, &now).await.unwrap();
         assert_eq!(written.rows, rows.len() as u64);
     }
@@ -161,5 +215,9 @@ pub(crate) fn ids(posts: &[Post]) -> Vec<i64> {
 
 /// A row whose post Postgres does not have.
 pub(crate) fn ghost(author: UserId, like: &Post) -> Post {
-    Post { id: PostId(like.id.0 + 1_000), author, ..like.clone() }
+    Post {
+        id: PostId(like.id.0 + 1_000),
+        author,
+        ..like.clone()
+    }
 }

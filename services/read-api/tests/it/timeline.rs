@@ -9,12 +9,19 @@ use crate::app::{App, ghost, ids};
 #[tokio::test]
 async fn d_8_a_walk_shows_what_is_visible_and_nothing_else() {
     let app = App::start().await;
-    let (reader, ann, bob) = (app.user("reader").await, app.user("ann").await, app.user("bob").await);
+    let (reader, ann, bob) = (
+        app.user("reader").await,
+        app.user("ann").await,
+        app.user("bob").await,
+    );
     app.follow(reader, ann).await;
     app.follow(reader, bob).await;
     let mut visible = Vec::new();
     for round in 0..12 {
-        let theirs = [app.post(ann, &format!("a{round}")).await, app.post(bob, &format!("b{round}")).await];
+        let theirs = [
+            app.post(ann, &format!("a{round}")).await,
+            app.post(bob, &format!("b{round}")).await,
+        ];
         app.push(reader, &theirs).await;
         let mine = app.post(reader, &format!("r{round}")).await;
         let [kept, hidden] = theirs;
@@ -48,7 +55,11 @@ async fn d_8_a_walk_shows_what_is_visible_and_nothing_else() {
 #[tokio::test]
 async fn hidden_rows_at_the_head_still_fill_the_page() {
     let app = App::start().await;
-    let (reader, ann, bob) = (app.user("reader").await, app.user("ann").await, app.user("bob").await);
+    let (reader, ann, bob) = (
+        app.user("reader").await,
+        app.user("ann").await,
+        app.user("bob").await,
+    );
     app.follow(reader, ann).await;
     let mut shown = Vec::new();
     for n in 0..5 {
@@ -61,11 +72,19 @@ async fn hidden_rows_at_the_head_still_fill_the_page() {
     app.push(reader, &shown).await;
     app.push(reader, &hidden).await;
     let first = app.get(reader, "/v1/timelines/home?limit=3").await;
-    let texts: Vec<_> = first.json["posts"].as_array().unwrap().iter().map(|post| &post["body"]).collect();
+    let texts: Vec<_> = first.json["posts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|post| &post["body"])
+        .collect();
     assert_eq!(texts, ["a4", "a3", "a2"]);
     // The page is full before the end of the rows, so there is a cursor, and the walk ends.
     assert!(first.json["next_cursor"].is_string());
-    assert_eq!(app.walk(reader, "/v1/timelines/home", "posts", 3).await.0, ids(&shown));
+    assert_eq!(
+        app.walk(reader, "/v1/timelines/home", "posts", 3).await.0,
+        ids(&shown)
+    );
     app.stop().await;
 }
 
@@ -85,10 +104,18 @@ async fn changes_during_a_walk_make_no_gap_and_no_repeat() {
     let cursor = first.json["next_cursor"].as_str().unwrap().to_owned();
     let newer = app.post(ann, "newer").await;
     app.push(reader, &[newer, late.clone()]).await;
-    let rest = app.get(reader, &format!("/v1/timelines/home?limit=50&cursor={cursor}")).await;
+    let rest = app
+        .get(
+            reader,
+            &format!("/v1/timelines/home?limit=50&cursor={cursor}"),
+        )
+        .await;
     let of = |answer: &crate::app::Answer| -> Vec<i64> {
         let found = answer.json["posts"].as_array().unwrap().clone();
-        found.iter().map(|post| post["id"].as_str().unwrap().parse().unwrap()).collect()
+        found
+            .iter()
+            .map(|post| post["id"].as_str().unwrap().parse().unwrap())
+            .collect()
     };
     posts.push(late);
     assert_eq!([of(&first), of(&rest)].concat(), ids(&posts));
@@ -102,12 +129,20 @@ async fn limits_are_clamped_and_bad_cursors_refused() {
     let (reader, other) = (app.user("reader").await, app.user("other").await);
     app.post(reader, "one").await;
     let two = app.post(reader, "two").await;
-    for (asked, used) in [("?limit=0", 1), ("?limit=-3", 1), ("?limit=1000", 100), ("", 20)] {
+    for (asked, used) in [
+        ("?limit=0", 1),
+        ("?limit=-3", 1),
+        ("?limit=1000", 100),
+        ("", 20),
+    ] {
         let answer = app.get(reader, &format!("/v1/timelines/home{asked}")).await;
         assert_eq!((answer.status, &answer.json["limit"]), (200, &json!(used)));
     }
     let malformed = app.get(reader, "/v1/timelines/home?limit=x").await;
-    assert_eq!((malformed.status, &malformed.json["code"]), (400, &json!("invalid-query")));
+    assert_eq!(
+        (malformed.status, &malformed.json["code"]),
+        (400, &json!("invalid-query"))
+    );
 
     let page = app.get(reader, "/v1/timelines/home?limit=1").await;
     assert_eq!(page.json["posts"][0]["id"], two.id.to_string());
@@ -122,7 +157,11 @@ async fn limits_are_clamped_and_bad_cursors_refused() {
     ];
     for (user, path) in refused {
         let answer = app.get(user, &path).await;
-        assert_eq!((answer.status, &answer.json["code"]), (400, &json!("invalid-cursor")), "{path}");
+        assert_eq!(
+            (answer.status, &answer.json["code"]),
+            (400, &json!("invalid-cursor")),
+            "{path}"
+        );
     }
     app.stop().await;
 }
@@ -135,7 +174,10 @@ async fn nothing_older_than_the_retention_is_shown() {
     app.follow(reader, ann).await;
     let mut posts = Vec::new();
     for n in 0..4 {
-        posts.push(app.post(if n % 2 == 0 { ann } else { reader }, &format!("p{n}")).await);
+        posts.push(
+            app.post(if n % 2 == 0 { ann } else { reader }, &format!("p{n}"))
+                .await,
+        );
     }
     app.push(reader, &posts).await;
     // The retention of these tests is 12 hours.

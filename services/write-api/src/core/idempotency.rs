@@ -106,15 +106,25 @@ mod tests {
             (None, &[b"\"a\\x\""], Err(KeyError::Header)),
         ];
         for (member, headers, expected) in rows {
-            assert_eq!(key(member, headers), expected.map(str::to_owned), "{headers:?}");
+            assert_eq!(
+                key(member, headers),
+                expected.map(str::to_owned),
+                "{headers:?}"
+            );
         }
     }
 
     /// The form is stored, so a change of it would turn replays of old posts into refusals.
     #[test]
     fn d_2_the_fingerprint_does_not_change() {
-        let hex: String = fingerprint("hello").iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex, "581dd95654516dd1a450c5b4f155b835e18facc4cbd53a9afc41e33bee12da22");
+        let hex: String = fingerprint("hello")
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert_eq!(
+            hex,
+            "581dd95654516dd1a450c5b4f155b835e18facc4cbd53a9afc41e33bee12da22"
+        );
     }
 
     proptest! {

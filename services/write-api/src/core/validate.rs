@@ -32,7 +32,10 @@ pub fn body(text: &str) -> Option<Fault> {
     } else {
         return None;
     };
-    Some(Fault { pointer: "/body", detail })
+    Some(Fault {
+        pointer: "/body",
+        detail,
+    })
 }
 
 /// Checks an idempotency key: 1 to 200 printable ASCII characters, so that it means the same in
@@ -50,7 +53,9 @@ pub fn client_post_id(text: &str) -> Option<Fault> {
 /// Checks a handle: 1 to 30 of `a-z`, `0-9` and `_`.
 #[must_use]
 pub fn handle(text: &str) -> Option<Fault> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    let plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
     let sane = plain && (1..=MAX_HANDLE_CHARS).contains(&text.len());
     (!sane).then_some(Fault {
         pointer: "/handle",
@@ -75,7 +80,12 @@ mod tests {
             (too_long.as_str(), false),
         ];
         for (text, taken) in rows {
-            assert_eq!(body(text).is_none(), taken, "{:?}", text.chars().take(10).collect::<String>());
+            assert_eq!(
+                body(text).is_none(),
+                taken,
+                "{:?}",
+                text.chars().take(10).collect::<String>()
+            );
         }
     }
 
@@ -100,7 +110,14 @@ mod tests {
     #[test]
     fn handles() {
         let too_long = "a".repeat(MAX_HANDLE_CHARS + 1);
-        let rows = [("alice_1", true), ("", false), ("Alice", false), ("a-b", false), ("é", false), (&too_long, false)];
+        let rows = [
+            ("alice_1", true),
+            ("", false),
+            ("Alice", false),
+            ("a-b", false),
+            ("é", false),
+            (&too_long, false),
+        ];
         for (text, taken) in rows {
             assert_eq!(handle(text).is_none(), taken, "{text}");
         }

@@ -25,9 +25,15 @@ pub(super) fn failed(error: database::Error) -> Problem {
 /// One 422 with all faults, or nothing.
 pub(super) fn check(faults: impl IntoIterator<Item = Option<Fault>>) -> Result<(), Problem> {
     let problem = Problem::invalid_body();
-    let told = faults.into_iter().flatten().fold(None, |told: Option<Problem>, fault| {
-        Some(told.unwrap_or_else(|| problem.clone()).field(fault.pointer, fault.detail))
-    });
+    let told = faults
+        .into_iter()
+        .flatten()
+        .fold(None, |told: Option<Problem>, fault| {
+            Some(
+                told.unwrap_or_else(|| problem.clone())
+                    .field(fault.pointer, fault.detail),
+            )
+        });
     told.map_or(Ok(()), Err)
 }
 
@@ -35,14 +41,24 @@ pub(super) fn check(faults: impl IntoIterator<Item = Option<Fault>>) -> Result<(
 pub(super) fn no_key(error: KeyError) -> Problem {
     let (code, title) = match error {
         KeyError::Missing => ("idempotency-key-missing", "An idempotency key is needed"),
-        KeyError::Differ => ("idempotency-key-differs", "Header and body name different idempotency keys"),
-        KeyError::Header => ("idempotency-key-malformed", "The header Idempotency-Key is malformed"),
+        KeyError::Differ => (
+            "idempotency-key-differs",
+            "Header and body name different idempotency keys",
+        ),
+        KeyError::Header => (
+            "idempotency-key-malformed",
+            "The header Idempotency-Key is malformed",
+        ),
     };
     let problem = Problem::new(StatusCode::BAD_REQUEST, code, title);
     match error {
-        KeyError::Missing => problem.detail("Send client_post_id in the body, or the header Idempotency-Key."),
+        KeyError::Missing => {
+            problem.detail("Send client_post_id in the body, or the header Idempotency-Key.")
+        }
         KeyError::Differ => problem.detail("Send one of them, or the same value in both."),
-        KeyError::Header => problem.detail("It is one string, such as \"8e03978e-40d5-43dd-bc93-6894a57f9324\"."),
+        KeyError::Header => {
+            problem.detail("It is one string, such as \"8e03978e-40d5-43dd-bc93-6894a57f9324\".")
+        }
     }
 }
 
@@ -58,5 +74,9 @@ pub(super) fn key_reused() -> Problem {
 
 /// 403: the token is valid, and its user is nobody.
 pub(super) fn no_account() -> Problem {
-    Problem::new(StatusCode::FORBIDDEN, "no-account", "The user of the token has no account")
+    Problem::new(
+        StatusCode::FORBIDDEN,
+        "no-account",
+        "The user of the token has no account",
+    )
 }

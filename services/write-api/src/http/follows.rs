@@ -14,8 +14,9 @@ pub(super) async fn follow(
     PathId(followee): PathId<UserId>,
 ) -> Result<StatusCode, Problem> {
     let mut client = app.pool.get().await.map_err(error::failed)?;
-    let outcome =
-        follows::follow(&mut client, user.id, followee, traceparent.as_deref()).await.map_err(error::failed)?;
+    let outcome = follows::follow(&mut client, user.id, followee, traceparent.as_deref())
+        .await
+        .map_err(error::failed)?;
     match outcome {
         Follow::Created { .. } | Follow::Already => Ok(StatusCode::NO_CONTENT),
         Follow::NoUser => Err(no_user()),
@@ -35,8 +36,9 @@ pub(super) async fn unfollow(
     PathId(followee): PathId<UserId>,
 ) -> Result<StatusCode, Problem> {
     let mut client = app.pool.get().await.map_err(error::failed)?;
-    let outcome =
-        follows::unfollow(&mut client, user.id, followee, traceparent.as_deref()).await.map_err(error::failed)?;
+    let outcome = follows::unfollow(&mut client, user.id, followee, traceparent.as_deref())
+        .await
+        .map_err(error::failed)?;
     match outcome {
         Unfollow::Ended { .. } | Unfollow::NotFollowing => Ok(StatusCode::NO_CONTENT),
         Unfollow::NoUser => Err(no_user()),

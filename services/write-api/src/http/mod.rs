@@ -34,7 +34,10 @@ pub(crate) fn router(app: App, limits: Limits, metrics: HttpMetrics) -> Router {
         .route("/v1/posts", post(posts::create))
         .route("/v1/posts/{id}", delete(posts::remove))
         .route("/v1/users", post(users::create))
-        .route("/v1/users/{id}/follow", put(follows::follow).delete(follows::unfollow))
+        .route(
+            "/v1/users/{id}/follow",
+            put(follows::follow).delete(follows::unfollow),
+        )
         .with_state(app);
     framed(routes, limits, metrics)
 }

@@ -46,9 +46,16 @@ pub(super) async fn create(
     headers: HeaderMap,
     Json(request): Json<NewPostBody>,
 ) -> Result<Response, Problem> {
-    let sent: Vec<&[u8]> = headers.get_all(IDEMPOTENCY_KEY).iter().map(|value| value.as_bytes()).collect();
+    let sent: Vec<&[u8]> = headers
+        .get_all(IDEMPOTENCY_KEY)
+        .iter()
+        .map(|value| value.as_bytes())
+        .collect();
     let key = idempotency::key(request.client_post_id, &sent).map_err(error::no_key)?;
-    error::check([validate::client_post_id(&key), validate::body(&request.body)])?;
+    error::check([
+        validate::client_post_id(&key),
+        validate::body(&request.body),
+    ])?;
     let new = NewPost {
         author: user.id,
         client_post_id: &key,
@@ -57,7 +64,9 @@ pub(super) async fn create(
         traceparent: traceparent.as_deref(),
     };
     let mut client = app.pool.get().await.map_err(error::failed)?;
-    let outcome = posts::create(&mut client, &new).await.map_err(error::failed)?;
+    let outcome = posts::create(&mut client, &new)
+        .await
+        .map_err(error::failed)?;
     // Here the post is committed and the client does not know it yet.
     fail::fail_point!("write-api::committed");
     match outcome {
@@ -76,7 +85,9 @@ pub(super) async fn remove(
     PathId(id): PathId<PostId>,
 ) -> Result<StatusCode, Problem> {
     let mut client = app.pool.get().await.map_err(error::failed)?;
-    let outcome = posts::delete(&mut client, user.id, id, traceparent.as_deref()).await.map_err(error::failed)?;
+    let outcome = posts::delete(&mut client, user.id, id, traceparent.as_deref())
+        .await
+        .map_err(error::failed)?;
     match outcome {
         Delete::Deleted(_) | Delete::AlreadyDeleted => Ok(StatusCode::NO_CONTENT),
         Delete::NotFound => Err(Problem::not_found("You have no post with this id.")),

@@ -39,10 +39,17 @@ pub(super) async fn create(
     user.require_admin()?;
     error::check([validate::handle(&request.handle)])?;
     let client = app.pool.get().await.map_err(error::failed)?;
-    let (status, account) = match users::create(&client, &request.handle).await.map_err(error::failed)? {
+    let (status, account) = match users::create(&client, &request.handle)
+        .await
+        .map_err(error::failed)?
+    {
         CreateUser::Created(account) => (StatusCode::CREATED, account),
         CreateUser::Exists(account) => (StatusCode::OK, account),
     };
-    let view = UserView { id: account.id, handle: account.handle, created_us: account.created_us };
+    let view = UserView {
+        id: account.id,
+        handle: account.handle,
+        created_us: account.created_us,
+    };
     Ok((status, axum::Json(view)).into_response())
 }

@@ -35,7 +35,11 @@ impl App {
         let mut variables = deployment.env();
         variables.push(("TIDELINE_WRITE_API__LISTEN".into(), "127.0.0.1:0".into()));
         variables.push(("TIDELINE_WRITE_API__ADMIN".into(), "127.0.0.1:0".into()));
-        variables.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        variables.extend(
+            settings
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), value.clone())),
+        );
         let config: Config = load(&Sources::of_variables(variables)).unwrap();
         let key = Key::new(config.auth.read_secret().unwrap().expose().as_bytes()).unwrap();
         let shutdown = Shutdown::new();
@@ -44,7 +48,15 @@ impl App {
         let admin = format!("http://{}", service.admin_address());
         let serving = tokio::spawn(service.serve(shutdown.clone()));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { deployment, base, admin, key, http, shutdown, serving }
+        Self {
+            deployment,
+            base,
+            admin,
+            key,
+            http,
+            shutdown,
+            serving,
+        }
     }
 
     pub(crate) async fn stop(self) {
@@ -53,7 +65,11 @@ impl App {
     }
 
     pub(crate) fn token(&self, user: &str, scope: Option<&str>) -> String {
-        let claims = Claims { sub: user.to_owned(), exp: NEVER, scope: scope.map(str::to_owned) };
+        let claims = Claims {
+            sub: user.to_owned(),
+            exp: NEVER,
+            scope: scope.map(str::to_owned),
+        };
         token::mint(&self.key, &claims).unwrap()
     }
 
@@ -64,7 +80,12 @@ impl App {
 
     /// What the admin port answers.
     pub(crate) async fn admin(&self, path: &str) -> (u16, String) {
-        let response = self.http.get(format!("{}{path}", self.admin)).send().await.unwrap();
+        let response = self
+            .http
+            .get(format!("{}{path}", self.admin))
+            .send()
+            .await
+            .unwrap();
         (response.status().as_u16(), response.text().await.unwrap())
     }
 
@@ -75,7 +96,14 @@ impl App {
 
     /// A post of this user.
     pub(crate) async fn post(&self, user: &str, body: Value) -> (u16, Value) {
-        answer(self.of(user, Method::POST, "/v1/posts").json(&body).send().await.unwrap()).await
+        answer(
+            self.of(user, Method::POST, "/v1/posts")
+                .json(&body)
+                .send()
+                .await
+                .unwrap(),
+        )
+        .await
     }
 
     /// A new account; its id.
@@ -86,13 +114,28 @@ impl App {
     }
 
     pub(crate) async fn create_user(&self, handle: &str) -> (u16, Value) {
-        let request = self.bare(Method::POST, "/v1/users").bearer_auth(self.token("0", Some("admin")));
-        answer(request.json(&json!({ "handle": handle })).send().await.unwrap()).await
+        let request = self
+            .bare(Method::POST, "/v1/users")
+            .bearer_auth(self.token("0", Some("admin")));
+        answer(
+            request
+                .json(&json!({ "handle": handle }))
+                .send()
+                .await
+                .unwrap(),
+        )
+        .await
     }
 
     /// One number out of the database.
     pub(crate) async fn count(&self, sql: &str) -> i64 {
-        self.deployment.sql().await.query_one(sql, &[]).await.unwrap().get(0)
+        self.deployment
+            .sql()
+            .await
+            .query_one(sql, &[])
+            .await
+            .unwrap()
+            .get(0)
     }
 }
 
@@ -100,16 +143,30 @@ impl App {
 pub(crate) async fn answer(response: Response) -> (u16, Value) {
     let status = response.status().as_u16();
     let bytes = response.bytes().await.unwrap();
-    let value = if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).unwrap() };
+    let value = if bytes.is_empty() {
+        Value::Null
+    } else {
+        serde_json::from_slice(&bytes).unwrap()
+    };
     (status, value)
 }
 
 /// Checks that an answer is a problem document of this status and code, and returns it.
 pub(crate) async fn problem(response: Response, status: u16, code: &str) -> Value {
-    assert_eq!(response.headers()["content-type"], "application/problem+json");
-    let id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+    assert_eq!(
+        response.headers()["content-type"],
+        "application/problem+json"
+    );
+    let id = response.headers()["x-request-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
     let (answered, document) = answer(response).await;
-    assert_eq!((answered, document["code"].as_str()), (status, Some(code)), "{document}");
+    assert_eq!(
+        (answered, document["code"].as_str()),
+        (status, Some(code)),
+        "{document}"
+    );
     assert_eq!(document["type"], format!("urn:tideline:problem:{code}"));
     assert_eq!(document["status"], status);
     assert_eq!(document["request_id"], id);

@@ -18,7 +18,14 @@ use crate::app::{App, problem};
 async fn d_12_postgres_away_is_a_503_and_back_is_a_201() {
     let deployment = Deployment::new().await;
     let url = deployment.database_url();
-    let server = url.split('@').nth(1).unwrap().split('/').next().unwrap().to_owned();
+    let server = url
+        .split('@')
+        .nth(1)
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap()
+        .to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let door = listener.local_addr().unwrap().to_string();
     let through = url.replace(&server, &door);
@@ -44,9 +51,15 @@ async fn d_12_postgres_away_is_a_503_and_back_is_a_201() {
     let document = problem(away.await, 503, "unavailable").await;
     assert!(!document.to_string().contains("onnect"), "{document}");
 
-    let listener = eventually("the same address", || async { TcpListener::bind(&door).await.ok() }).await;
+    let listener = eventually("the same address", || async {
+        TcpListener::bind(&door).await.ok()
+    })
+    .await;
     let _open = tokio::spawn(forward(Arc::new(listener), target));
-    eventually("201 again", || async { (send("during").await.unwrap().status() == 201).then_some(()) }).await;
+    eventually("201 again", || async {
+        (send("during").await.unwrap().status() == 201).then_some(())
+    })
+    .await;
     app.stop().await;
 }
 

@@ -256,7 +256,9 @@ impl Delivery {
     }
 
     fn absent(&mut self, pg_now: Micros) -> Vec<Step> {
-        let (pages, since) = self.absent.map_or((1, pg_now), |(pages, since)| (pages.saturating_add(1), since));
+        let (pages, since) = self.absent.map_or((1, pg_now), |(pages, since)| {
+            (pages.saturating_add(1), since)
+        });
         self.absent = Some((pages, since));
         match self.read {
             Reading::Running { after } if pg_now < since.plus(self.rules.visible_within_us) => {

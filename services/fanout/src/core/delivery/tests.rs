@@ -207,7 +207,10 @@ fn an_absent_post_is_looked_for_again_until_it_is_visible_or_a_ghost() {
 
     let (mut delivery, _) = Delivery::new(Plan::Direct(POST), RULES);
     assert_eq!(delivery.page_read(&absent(2_000)), [later(50)]);
-    assert_eq!(delivery.page_read(&absent(2_060)), [Step::Finished(Outcome::Ghost)]);
+    assert_eq!(
+        delivery.page_read(&absent(2_060)),
+        [Step::Finished(Outcome::Ghost)]
+    );
 }
 
 #[test]

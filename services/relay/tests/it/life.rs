@@ -1,0 +1,221 @@
+//! Two relays, a lost slot, a missing publication, servers that come and go.
+
+use std::time::{Duration, Instant};
+
+use testkit::eventually;
+
+use crate::rig::Rig;
+
+/// C28: the second relay stands by, is ready so, and takes over within five seconds.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_standby_takes_over() {
+    let mut rig = Rig::new().await;
+    let first = rig.start().await;
+    let second = rig.spawn(&[]);
+    second.reaches("standby").await;
+    let (status, text) = second.get("/readyz").await.unwrap();
+    assert_eq!(status, 200, "{text}");
+    assert!(text.contains("standby"), "{text}");
+    rig.insert(&["1"]).await;
+    let topic = rig.topic("posts.v1");
+    rig.records(&topic, 1).await;
+    let killed = Instant::now();
+    first.kill().await;
+    let ids = rig.insert(&["2"]).await;
+    second.reaches("streaming").await;
+    let records = rig.records(&topic, 2).await;
+    assert!(
+        killed.elapsed() < Duration::from_secs(5),
+        "took {:?}",
+        killed.elapsed()
+    );
+    eventually("the new row arrives", async || {
+        let all = rig.all_records(&topic).await;
+        all.iter().any(|record| record.id() == ids[0]).then_some(())
+    })
+    .await;
+    assert!(records.len() >= 2);
+    second.stop().await;
+}
+
+/// C29: a slot that was in use and is gone is told, never passed over; an operator's repair is
+/// picked up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_slot_is_told_until_it_is_mended() {
+    let mut rig = Rig::new().await;
+    let relay = rig.start().await;
+    rig.insert(&["1"]).await;
+    rig.records(&rig.topic("posts.v1"), 1).await;
+    relay.stop().await;
+    let slot = rig.deployment.slot();
+    let drop_slot = format!("select pg_drop_replication_slot('{slot}')");
+    eventually("the slot is free", async || {
+        rig.sql.batch_execute(&drop_slot).await.ok()
+    })
+    .await;
+    let relay = rig.spawn(&[]);
+    relay.reaches("slot_lost").await;
+    let (status, text) = relay.get("/readyz").await.unwrap();
+    assert_eq!(status, 503);
+    assert!(
+        text.contains("pg_create_logical_replication_slot"),
+        "the fix is named: {text}"
+    );
+    assert!(relay.metric("tideline_relay_slot_gaps_total").await >= 1.0);
+    let repair = format!("select pg_create_logical_replication_slot('{slot}', 'pgoutput')");
+    rig.sql.batch_execute(&repair).await.unwrap();
+    relay.reaches("streaming").await;
+    rig.insert(&["2"]).await;
+    rig.records(&rig.topic("posts.v1"), 2).await;
+    relay.stop().await;
+}
+
+/// A slot that nothing was ever confirmed through is made.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_was_never_used_is_made() {
+    let mut rig = Rig::new().await;
+    let drop_slot = format!(
+        "select pg_drop_replication_slot('{}')",
+        rig.deployment.slot()
+    );
+    rig.sql.batch_execute(&drop_slot).await.unwrap();
+    let relay = rig.start().await;
+    rig.insert(&["1"]).await;
+    rig.records(&rig.topic("posts.v1"), 1).await;
+    relay.stop().await;
+}
+
+/// C34: each fault of the publication is told with the statement that mends it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publication_that_lacks_something_is_told_until_it_is_mended() {
+    let mut rig = Rig::new().await;
+    rig.sql
+        .batch_execute("drop publication tideline_outbox")
+        .await
+        .unwrap();
+    let relay = rig.spawn(&[]);
+    relay.reaches("publication_gap").await;
+    let told = async |part: &str| {
+        eventually(part, async || {
+            let (status, text) = relay.get("/readyz").await?;
+            (status == 503 && text.contains(part)).then_some(())
+        })
+        .await;
+    };
+    told("create publication tideline_outbox for table tideline.outbox").await;
+    rig.sql
+        .batch_execute("create publication tideline_outbox with (publish = 'update')")
+        .await
+        .unwrap();
+    told("set (publish_via_partition_root = true)").await;
+    rig.sql
+        .batch_execute("alter publication tideline_outbox set (publish_via_partition_root = true)")
+        .await
+        .unwrap();
+    told("add table tideline.outbox").await;
+    rig.sql
+        .batch_execute("alter publication tideline_outbox add table tideline.outbox")
+        .await
+        .unwrap();
+    told("set (publish = 'insert')").await;
+    rig.sql
+        .batch_execute("alter publication tideline_outbox set (publish = 'insert')")
+        .await
+        .unwrap();
+    relay.reaches("streaming").await;
+    assert!(relay.metric("tideline_relay_publication_gaps_total").await >= 1.0);
+    rig.insert(&["1"]).await;
+    rig.records(&rig.topic("posts.v1"), 1).await;
+    relay.stop().await;
+}
+
+/// C34: the publication goes away while records flow. Before version 18 the slot cannot get past
+/// the spot; the fix that the relay names works.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publication_dropped_while_streaming_is_told_and_the_named_fix_works() {
+    let mut rig = Rig::new().await;
+    let relay = rig.start().await;
+    let topic = rig.topic("posts.v1");
+    rig.insert(&["1"]).await;
+    rig.records(&topic, 1).await;
+    rig.confirmed_all().await;
+    rig.sql
+        .batch_execute("drop publication tideline_outbox")
+        .await
+        .unwrap();
+    rig.insert(&["2"]).await;
+    relay.reaches("publication_gap").await;
+    let recreate = "create publication tideline_outbox for table tideline.outbox
+         with (publish = 'insert', publish_via_partition_root = true)";
+    rig.sql.batch_execute(recreate).await.unwrap();
+    let slot = rig.deployment.slot();
+    let advance = format!("select pg_replication_slot_advance('{slot}', pg_current_wal_lsn())");
+    // Fails while the relay tries again.
+    eventually("the slot is free", async || {
+        rig.sql.batch_execute(&advance).await.ok()
+    })
+    .await;
+    let after = rig.insert(&["3"]).await;
+    eventually("rows behind the spot arrive", async || {
+        rig.all_records(&topic)
+            .await
+            .iter()
+            .any(|record| record.id() == after[0])
+            .then_some(())
+    })
+    .await;
+    assert!(relay.metric("tideline_relay_publication_gaps_total").await >= 1.0);
+    relay.stop().await;
+}
+
+/// A walsender that is terminated is a connection that is made again; nothing is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminated_connection_is_made_again() {
+    let mut rig = Rig::new().await;
+    let relay = rig.start().await;
+    let sql = format!(
+        "select pg_terminate_backend(active_pid) from pg_replication_slots where slot_name = '{}'",
+        rig.deployment.slot()
+    );
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.extend(rig.insert(&["1", "2"]).await);
+        rig.sql.batch_execute(&sql).await.unwrap();
+        ids.extend(rig.insert(&["1", "2"]).await);
+        relay.reaches("streaming").await;
+    }
+    rig.confirmed_all().await;
+    let mut found: Vec<i64> = rig
+        .all_records(&rig.topic("posts.v1"))
+        .await
+        .iter()
+        .map(|record| record.id())
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    assert_eq!(found, ids);
+    relay.stop().await;
+}
+
+/// A column that the relay needs is gone: a clear text, not a crash.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_column_is_told() {
+    let rig = Rig::new().await;
+    let relay = rig.start().await;
+    rig.sql
+        .batch_execute(
+            "alter table tideline.outbox rename aggregateid to subject;
+             insert into tideline.outbox (aggregatetype, subject, partition_key, type, payload)
+             values ('post', '1', '5', 'tideline.post.created.v1', '{}')",
+        )
+        .await
+        .unwrap();
+    relay.reaches("schema_error").await;
+    let told = eventually("the text", async || {
+        let (status, text) = relay.get("/readyz").await?;
+        (status == 503).then_some(text)
+    })
+    .await;
+    assert!(told.contains("aggregateid"), "{told}");
+    relay.stop().await;
+}
