@@ -1,20 +1,25 @@
 //! Posts in the background while a fault happens.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use anyhow::Context;
 use events::UserId;
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::sleep};
 
 use crate::{Client, Posted};
 
 /// How many clients post at once.
 const CLIENTS: i64 = 4;
+/// Between two posts of one client: a backlog that a small machine works off in seconds.
+const PACE: Duration = Duration::from_millis(40);
 /// At most so many posts each: a run that cannot be stopped ends by itself.
-const MOST: u32 = 5_000;
+const MOST: u32 = 2_000;
 
 /// Clients that post one after another until they are stopped.
 #[derive(Debug)]
@@ -44,6 +49,7 @@ impl Load {
                             .await?,
                     );
                     let _before = acknowledged.fetch_add(1, Ordering::Relaxed);
+                    sleep(PACE).await;
                 }
                 Ok(posted)
             });
@@ -66,11 +72,9 @@ impl Load {
     /// When they are not within 90 s.
     pub async fn wait_for_more(&self, posts: usize) {
         let goal = self.acknowledged() + posts;
-        testkit::eventually_within(
-            std::time::Duration::from_secs(90),
-            "the load goes on",
-            async || (self.acknowledged() >= goal).then_some(()),
-        )
+        testkit::eventually_within(Duration::from_secs(90), "the load goes on", async || {
+            (self.acknowledged() >= goal).then_some(())
+        })
         .await;
     }
 

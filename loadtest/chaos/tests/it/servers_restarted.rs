@@ -5,7 +5,7 @@ use testkit::{Server, Servers};
 
 async fn restart_under_load(server: Server) -> anyhow::Result<()> {
     let _turn = crate::ONE_AT_A_TIME.lock().await;
-    let flow = Flow::new(4, 50).await?;
+    let flow = Flow::new(4, 20).await?;
     let mut services = flow.start_all().await;
     let load = Load::start(flow.client());
     load.wait_for_more(40).await;
