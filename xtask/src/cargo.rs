@@ -36,11 +36,12 @@ pub(crate) fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Result<(), 
     Err(Failure::program(&format!("cargo {shown}"), status))
 }
 
-/// Builds the release programs of the services, the command line and `more`.
-pub(crate) fn build_release(more: &[&str]) -> Result<(), Failure> {
+/// Builds the release programs of the services, the command line and the demo. Always the same
+/// set: another one would make cargo unify features anew and build half of it again.
+pub(crate) fn build_release() -> Result<(), Failure> {
     screen::line("building release programs (the first time usually 5 min, then seconds) …");
     let mut arguments = vec!["build", "--release", "--bins"];
-    for package in SERVICES.iter().chain(&["cli"]).chain(more) {
+    for package in SERVICES.iter().chain(&["cli", "demo"]) {
         arguments.extend(["-p", package]);
     }
     run(&arguments, &[])

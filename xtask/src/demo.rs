@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::repository;
 
 pub(crate) fn demo(rest: &[String]) -> Result<(), Failure> {
-    cargo::build_release(&["demo"])?;
+    cargo::build_release()?;
     // Replaces this process, so Ctrl-C and the exit code are the demo's own.
     let error = Command::new(repository::release_binary("tideline-demo"))
         .args(rest)

@@ -38,7 +38,7 @@ pub(crate) fn run(rest: &[String]) -> Result<(), Failure> {
         )));
     }
     // Built here, where Ctrl-C still simply ends cargo.
-    cargo::build_release(&[])?;
+    cargo::build_release()?;
     let own =
         env::current_exe().map_err(|e| Failure::new(format!("cannot find this program: {e}")))?;
     let stop = repository::sandbox().dir().join("run.stop");
