@@ -351,8 +351,8 @@ mod tests {
 
     #[test]
     fn the_folder_outside_is_named_after_the_checkout() {
-        let one = away_name(Path::new("/root/a/target/sandbox"));
-        let other = away_name(Path::new("/root/b/target/sandbox"));
+        let one = away_name(Path::new("/srv/a/target/sandbox"));
+        let other = away_name(Path::new("/srv/b/target/sandbox"));
         assert!(
             one.starts_with("tideline-sandbox-") && one != other,
             "{one} {other}"

@@ -27,6 +27,11 @@ async fn what_was_not_confirmed_comes_again_and_changes_nothing() {
     let at_kill = flow.confirmed_lsn().await.unwrap();
     relay.signal(Signal::Kill).unwrap();
     drop(relay);
+    assert_eq!(
+        flow.missing(Stage::Published).await.unwrap(),
+        1,
+        "the relay had entered the record in the ledger"
+    );
 
     let _relay = flow.start(Service::Relay, &[]).await;
     eventually("the record comes again", async || {
