@@ -13,20 +13,27 @@
 //! Cancel safety: dropping a future rolls its transaction back, unless the commit was already on
 //! its way; then the outcome is unknown, as after a lost connection.
 
+pub mod account;
+pub mod claim;
 pub mod clock;
 pub mod dead_letters;
 pub mod delivery_ledger;
+pub mod discarded;
 pub mod epoch;
 pub mod error;
 pub mod follows;
 pub mod migrations;
 pub mod outbox;
+pub mod outbox_voids;
 pub mod pool;
 pub mod post_delivery;
 pub mod posts;
+pub mod redelivery;
 pub mod relay_position;
 pub mod slots;
+mod stages;
 mod statement;
+pub mod sweep_requests;
 pub mod users;
 
 pub use error::Error;

@@ -1,6 +1,6 @@
 //! The replication slot and the publication, as SQL sees them.
 //!
-//! Owns looking and creating. Whether a missing or different one is a reason to stop is for the
+//! Owns looking, creating, moving and dropping. Whether a missing or different one is a reason to stop is for the
 //! relay to say.
 
 use tokio_postgres::types::PgLsn;
@@ -115,6 +115,41 @@ pub async fn create(client: &Client, name: &str) -> Result<u64, Error> {
     };
     let sql = create_sql(failover);
     let row = statement::one(client, "create the replication slot", sql, &[&name]).await?;
+    Ok(column::<PgLsn>(&row, 0)?.into())
+}
+
+/// Drops a slot.
+///
+/// # Errors
+/// See [`Error::class`]; a slot that a walsender holds (55006) or that is not there (42704) is
+/// among them.
+pub async fn drop_slot(client: &Client, name: &str) -> Result<(), Error> {
+    const SQL: &str = "select pg_drop_replication_slot($1::text)";
+    statement::one(client, "drop the replication slot", SQL, &[&name])
+        .await
+        .map(drop)
+}
+
+/// Moves a slot to the end of the flushed WAL, past every commit that was answered, without sending
+/// any of them, and answers where it stands now.
+///
+/// # Errors
+/// As [`drop_slot`].
+pub async fn advance(client: &Client, name: &str) -> Result<u64, Error> {
+    const SQL: &str =
+        "select end_lsn from pg_replication_slot_advance($1::text, pg_current_wal_lsn())";
+    let row = statement::one(client, "advance the replication slot", SQL, &[&name]).await?;
+    Ok(column::<PgLsn>(&row, 0)?.into())
+}
+
+/// Writes a mark into the WAL and answers its LSN: a slot that has confirmed it has passed
+/// everything that was committed before. It is also the WAL that an idle server needs to pass it.
+///
+/// # Errors
+/// See [`Error::class`].
+pub async fn mark(client: &Client) -> Result<u64, Error> {
+    const SQL: &str = "select pg_logical_emit_message(false, 'tideline', 'look')";
+    let row = statement::one(client, "mark the wal", SQL, &[]).await?;
     Ok(column::<PgLsn>(&row, 0)?.into())
 }
 

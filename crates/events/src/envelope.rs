@@ -65,10 +65,52 @@ pub fn sequence(commit_lsn: u64, index: u32) -> String {
     format!("{commit_lsn:016x}-{index:08x}")
 }
 
+/// An LSN in Postgres's text form.
+pub fn lsn(lsn: u64) -> String {
+    format!("{:X}/{:X}", lsn >> 32, lsn & 0xFFFF_FFFF)
+}
+
+/// The epoch that a `ce_source` names: see [`source`]. None for what another system made.
+pub fn source_epoch(text: &str) -> Option<i64> {
+    let (database, epoch) = text.strip_prefix("/tideline/")?.rsplit_once("/outbox/")?;
+    if database.is_empty() || !epoch.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    epoch.parse().ok()
+}
+
 /// Reads `ce_id`.
 ///
 /// # Errors
 /// When the text is not a decimal 64-bit integer.
 pub fn event_id(text: &str) -> Result<EventId, std::num::ParseIntError> {
     text.parse()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_names_its_epoch() {
+        assert_eq!(source_epoch(&source("a/b", 12)), Some(12));
+        for other in [
+            "",
+            "/tideline/db/outbox/",
+            "/tideline/db/outbox/+1",
+            "/tideline/db/outbox/99999999999999999999",
+            "/tideline//outbox/1",
+            "/other/db/outbox/1",
+            "/tideline/db/outbox/1/2",
+        ] {
+            assert_eq!(source_epoch(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn positions_read_as_postgres_prints_them() {
+        assert_eq!(lsn(0x1_0000_00AB), "1/AB");
+        assert_eq!(lsn(0), "0/0");
+        assert_eq!(lsn(u64::MAX), "FFFFFFFF/FFFFFFFF");
+    }
 }

@@ -12,12 +12,15 @@
 pub mod class;
 pub mod envelope;
 pub mod id;
+pub mod id_ranges;
 pub mod payload;
 pub mod registry;
+pub mod route;
 pub mod topic;
 
 pub use class::Class;
 pub use id::{EventId, Micros, PostId, UserId};
+pub use id_ranges::{BLOCK, IdRange, IdRanges, block_of};
 pub use payload::{DecodeError, Event, FollowCreated, FollowDeleted, PostCreated, PostDeleted};
-pub use registry::{EventType, Stage};
-pub use topic::Namespace;
+pub use registry::{EventType, Hop, Stage};
+pub use topic::{Group, Namespace};

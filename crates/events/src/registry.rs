@@ -1,10 +1,10 @@
-//! The one registry: event type → topic, key, and the stages that must account for it.
+//! The one registry: event type → topic, key, hops, and the stages that must account for it.
 //!
 //! Owns the closed list of event types. To add a type: a variant here, a payload in
 //! [`crate::payload`], a schema with examples under `schemas/events/`; the compiler and the tests
 //! name the rest.
 
-use crate::topic::TopicKind;
+use crate::topic::{Group, TopicKind};
 
 /// A type and version of event. The text form is `ce_type` and the outbox column `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +17,16 @@ pub enum EventType {
     FollowCreatedV1,
     /// An account stopped following another.
     FollowDeletedV1,
+}
+
+/// A way that an event of a type takes after it was published: whoever reads this topic in this
+/// group has seen the event once the group's offsets have passed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Hop {
+    /// The topic.
+    pub topic: TopicKind,
+    /// The group that reads it.
+    pub group: Group,
 }
 
 /// A stage of the delivery ledger.
@@ -43,7 +53,15 @@ pub struct Entry {
     pub key: &'static str,
     /// The stages that must account for it.
     pub stages: &'static [Stage],
+    /// The hops from published to delivered, in the order in which an event takes them. Empty for
+    /// a type that nothing consumes yet.
+    pub hops: &'static [Hop],
 }
+
+const POSTS_HOPS: &[Hop] = &[Hop {
+    topic: TopicKind::Posts,
+    group: Group::FanoutPosts,
+}];
 
 const ENTRIES: [Entry; 4] = [
     Entry {
@@ -53,6 +71,7 @@ const ENTRIES: [Entry; 4] = [
         topic: TopicKind::Posts,
         key: "author_id",
         stages: &[Stage::Published, Stage::Delivered],
+        hops: POSTS_HOPS,
     },
     Entry {
         event_type: EventType::PostDeletedV1,
@@ -61,6 +80,7 @@ const ENTRIES: [Entry; 4] = [
         topic: TopicKind::Posts,
         key: "author_id",
         stages: &[Stage::Published, Stage::Delivered],
+        hops: POSTS_HOPS,
     },
     Entry {
         event_type: EventType::FollowCreatedV1,
@@ -69,6 +89,7 @@ const ENTRIES: [Entry; 4] = [
         topic: TopicKind::Follows,
         key: "follower_id",
         stages: &[Stage::Published],
+        hops: &[],
     },
     Entry {
         event_type: EventType::FollowDeletedV1,
@@ -77,6 +98,7 @@ const ENTRIES: [Entry; 4] = [
         topic: TopicKind::Follows,
         key: "follower_id",
         stages: &[Stage::Published],
+        hops: &[],
     },
 ];
 
@@ -112,6 +134,42 @@ impl EventType {
 }
 
 impl Stage {
+    /// Every stage, in the order in which an event reaches them.
+    pub const ALL: [Self; 2] = [Self::Published, Self::Delivered];
+
+    /// Whether an outbox day is kept until this stage has finished its rows (D-11), and whether
+    /// the account must balance for it (D-9).
+    pub const fn critical(self) -> bool {
+        match self {
+            Self::Published | Self::Delivered => true,
+        }
+    }
+
+    /// Whether events of this type must reach this stage. Ids of other types are entered as not
+    /// consumed, so that the stage stays dense.
+    pub fn accounts_for(self, event_type: EventType) -> bool {
+        event_type.entry().stages.contains(&self)
+    }
+
+    /// The hops that lead to this stage for any type it accounts for, each once, in order. Empty
+    /// for `published`, which the log's position decides.
+    pub fn hops(self) -> Vec<Hop> {
+        let mut hops = Vec::new();
+        if self == Self::Delivered {
+            for hop in ENTRIES.iter().flat_map(|entry| entry.hops) {
+                if !hops.contains(hop) {
+                    hops.push(*hop);
+                }
+            }
+        }
+        hops
+    }
+
+    /// The stage with this text, if there is one.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|stage| stage.as_str() == name)
+    }
+
     /// The text stored in `delivery_ledger.stage`.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -27,6 +27,22 @@ impl TopicKind {
     }
 }
 
+/// The consumer groups that carry events on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Group {
+    /// Fan-out's posts lane.
+    FanoutPosts,
+}
+
+impl Group {
+    /// The part of the name after the namespace.
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            Self::FanoutPosts => "fanout-posts",
+        }
+    }
+}
+
 /// The first part of every topic and group name of one deployment; `tideline` by default.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Namespace(String);
@@ -63,9 +79,20 @@ impl Namespace {
         format!("{}.relay.dlq", self.topic(kind))
     }
 
+    /// Where the sweep's probe records go: an acknowledgement there says that the broker takes
+    /// records.
+    pub fn probe(&self) -> String {
+        format!("{}.probe.v1", self.0)
+    }
+
+    /// The consumer group's name.
+    pub fn group(&self, group: Group) -> String {
+        format!("{}-{}", self.0, group.suffix())
+    }
+
     /// The consumer group of fan-out's posts lane.
     pub fn fanout_posts_group(&self) -> String {
-        format!("{}-fanout-posts", self.0)
+        self.group(Group::FanoutPosts)
     }
 
     /// Where fan-out's posts lane puts records that can never be delivered.

@@ -17,9 +17,12 @@ pub mod consumer;
 pub mod dead_letters;
 mod error;
 mod log;
+pub mod lookup;
 pub mod producer;
 pub mod record;
 pub mod settings;
+pub mod snapshot;
+pub mod surgery;
 pub mod topics;
 
 pub use admin::Admin;

@@ -43,6 +43,8 @@ pub enum Role {
     FollowsRelayDeadLetters,
     /// What fan-out could never deliver.
     FanoutPostsDeadLetters,
+    /// Records by which the sweep learns that the broker takes records; nobody reads them.
+    Probe,
 }
 
 impl Role {
@@ -54,6 +56,7 @@ impl Role {
             Self::PostsRelayDeadLetters => namespace.relay_dead_letters(TopicKind::Posts),
             Self::FollowsRelayDeadLetters => namespace.relay_dead_letters(TopicKind::Follows),
             Self::FanoutPostsDeadLetters => namespace.fanout_posts_dead_letters(),
+            Self::Probe => namespace.probe(),
         }
     }
 }
@@ -372,7 +375,7 @@ mod tests {
     fn file_declares_every_topic_and_key_of_the_registry() {
         let namespace = Namespace::new("t").expect("valid");
         let topics = declared(&namespace);
-        assert_eq!(topics.len(), 5);
+        assert_eq!(topics.len(), 6);
         for entry in events::registry::entries() {
             let name = namespace.topic(entry.topic);
             let topic = topics
@@ -393,6 +396,11 @@ mod tests {
             topics
                 .iter()
                 .any(|topic| topic.name == namespace.fanout_posts_dead_letters())
+        );
+        let probe = topics.iter().find(|topic| topic.name == namespace.probe());
+        assert_eq!(
+            probe.map(|topic| (topic.partitions, topic.retention)),
+            Some((1, Some(Duration::from_secs(3_600))))
         );
     }
 

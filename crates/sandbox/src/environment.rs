@@ -30,6 +30,7 @@ pub(crate) fn pairs(ports: Ports, secret_file: &Path) -> Vec<(String, String)> {
         ("TIDELINE_FANOUT__ADMIN", local(ports.fanout_admin())),
         ("TIDELINE_READ_API__LISTEN", local(ports.read_api())),
         ("TIDELINE_READ_API__ADMIN", local(ports.read_api_admin())),
+        ("TIDELINE_SWEEP__ADMIN", local(ports.sweep_admin())),
     ]
     .into_iter()
     .map(|(key, value)| (key.to_owned(), value))
@@ -80,6 +81,7 @@ mod tests {
         assert_eq!(get("TIDELINE_RELAY__ADMIN"), "127.0.0.1:17411");
         assert_eq!(get("TIDELINE_FANOUT__ADMIN"), "127.0.0.1:17412");
         assert_eq!(get("TIDELINE_READ_API__ADMIN"), "127.0.0.1:17413");
+        assert_eq!(get("TIDELINE_SWEEP__ADMIN"), "127.0.0.1:17414");
         assert_eq!(get("TIDELINE_AUTH__SECRET_FILE"), "/t/auth-secret");
     }
 

@@ -11,6 +11,7 @@
 //!               /pid/       one file per process: pid and its start time
 //!               /log/       one file per process, the run before as .old
 //!               /postgres/ /kafka/ /cql/    data and settings
+//!               /clusters/  Postgres servers of single tests
 //!               /jars/      shared by all instances of the checkout
 //! ```
 //!
@@ -32,6 +33,7 @@ mod java;
 mod lock;
 mod logs;
 mod ports;
+mod postgres_tools;
 mod probe;
 mod process;
 mod server;
@@ -40,6 +42,7 @@ mod service;
 pub use error::Error;
 pub use instance::{Instance, State, Status};
 pub use logs::tail;
+pub use postgres_tools::PostgresTools;
 pub use process::Signal;
 pub use server::Server;
 pub use service::{Service, ServiceProcess};

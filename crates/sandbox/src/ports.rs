@@ -12,8 +12,8 @@ const FIRST: u16 = 17400;
 const STEP: u16 = 20;
 const BLOCKS: u16 = 20;
 
-/// Offsets that are used; 6, 7 and 14 to 19 are spare.
-const USED: [u16; 12] = [0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13];
+/// Offsets that are used; 6, 7 and 15 to 19 are spare.
+const USED: [u16; 13] = [0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14];
 
 /// One block of ports, named by its first port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +117,10 @@ impl Ports {
 
     pub(crate) fn read_api_admin(self) -> u16 {
         self.base + 13
+    }
+
+    pub(crate) fn sweep_admin(self) -> u16 {
+        self.base + 14
     }
 }
 

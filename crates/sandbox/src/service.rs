@@ -31,11 +31,19 @@ pub enum Service {
     Fanout,
     /// Serves timelines.
     ReadApi,
+    /// Delivers again what the account lacks.
+    Sweep,
 }
 
 impl Service {
     /// All of them, in the order the data flows.
-    pub const ALL: [Self; 4] = [Self::WriteApi, Self::Relay, Self::Fanout, Self::ReadApi];
+    pub const ALL: [Self; 5] = [
+        Self::WriteApi,
+        Self::Relay,
+        Self::Sweep,
+        Self::Fanout,
+        Self::ReadApi,
+    ];
 
     /// Name of its package and its files.
     pub fn name(self) -> &'static str {
@@ -44,6 +52,7 @@ impl Service {
             Self::Relay => "relay",
             Self::Fanout => "fanout",
             Self::ReadApi => "read-api",
+            Self::Sweep => "sweep",
         }
     }
 
@@ -54,6 +63,7 @@ impl Service {
             Self::Relay => "tideline-relay",
             Self::Fanout => "tideline-fanout",
             Self::ReadApi => "tideline-read-api",
+            Self::Sweep => "tideline-sweep",
         }
     }
 

@@ -26,12 +26,23 @@ const HISTORY: &str = "tideline.schema_history";
 /// The lock that migrations of one database take; the text of "tideline" as a number.
 const LOCK: i64 = 0x7469_6465_6c69_6e65;
 
+/// Outbox days made behind today: for a clock that steps back over midnight. The sweep, which knows
+/// the retention, makes the others.
+const DAYS_BEHIND: u32 = 1;
+
 /// Version, name and text of each migration, in order.
-const VERSIONS: [(i32, &str, &str); 1] = [(
-    1,
-    "V1__delivery",
-    include_str!("../../../../schemas/postgres/0001_delivery.sql"),
-)];
+const VERSIONS: [(i32, &str, &str); 2] = [
+    (
+        1,
+        "V1__delivery",
+        include_str!("../../../../schemas/postgres/0001_delivery.sql"),
+    ),
+    (
+        2,
+        "V2__account",
+        include_str!("../../../../schemas/postgres/0002_account.sql"),
+    ),
+];
 
 /// What to migrate.
 #[derive(Clone, Copy)]
@@ -173,7 +184,7 @@ async fn apply(session: &mut Session) -> Result<Vec<String>, Error> {
 async fn days(url: &str) -> Result<Days, Error> {
     let pool = Pool::new(url, 1, "tideline migrate")?;
     let client = pool.get().await?;
-    outbox::ensure_days(&client).await
+    outbox::ensure_days(&client, DAYS_BEHIND).await
 }
 
 async fn ensure_publication(session: &Session, name: &str) -> Result<bool, Error> {

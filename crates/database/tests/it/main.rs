@@ -2,10 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
+mod account;
+mod claim;
+mod days;
+mod drop_day;
+mod epoch;
 mod errors;
 mod follows;
 mod fresh;
 mod ledger;
+mod ledger_blocks;
 mod migrations;
+mod outbox;
 mod posts;
 mod replication;
+mod requests;
+mod rows;
+mod writer;

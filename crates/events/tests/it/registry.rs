@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use events::{
-    Event, EventType, FollowDeleted, Micros, Namespace, PostCreated, PostId, UserId, registry,
-    topic::TopicKind,
+    Event, EventType, FollowDeleted, Group, Hop, Micros, Namespace, PostCreated, PostId, Stage,
+    UserId, registry, topic::TopicKind,
 };
 
 #[test]
@@ -62,4 +62,49 @@ fn topic_names_stay_apart_and_within_kafkas_limit() {
     for bad in ["", "Tideline", "a b", "ä"] {
         assert!(Namespace::new(bad).is_err(), "{bad}");
     }
+}
+
+#[test]
+fn stages_lead_back_to_their_name_and_account_for_what_the_entries_say() {
+    for stage in Stage::ALL {
+        assert_eq!(Stage::from_name(stage.as_str()), Some(stage));
+        assert!(stage.critical());
+        for entry in registry::entries() {
+            assert_eq!(
+                stage.accounts_for(entry.event_type),
+                entry.stages.contains(&stage)
+            );
+        }
+    }
+    assert_eq!(Stage::from_name("Published"), None);
+    assert!(!Stage::Delivered.accounts_for(EventType::FollowCreatedV1));
+}
+
+/// What is accounted for as delivered travels over hops, the first of which reads its own topic;
+/// what nothing consumes has none.
+#[test]
+fn hops_lead_from_the_topic_to_delivered() {
+    for entry in registry::entries() {
+        let first = entry.hops.first().map(|hop| hop.topic);
+        if Stage::Delivered.accounts_for(entry.event_type) {
+            assert_eq!(first, Some(entry.topic));
+            assert!(
+                entry
+                    .hops
+                    .iter()
+                    .all(|hop| Stage::Delivered.hops().contains(hop))
+            );
+        } else {
+            assert_eq!(first, None);
+        }
+    }
+    let posts = Hop {
+        topic: TopicKind::Posts,
+        group: Group::FanoutPosts,
+    };
+    assert_eq!(Stage::Delivered.hops(), [posts]);
+    assert!(Stage::Published.hops().is_empty());
+    let namespace = Namespace::new("tideline").unwrap();
+    assert_eq!(namespace.group(posts.group), "tideline-fanout-posts");
+    assert_eq!(namespace.fanout_posts_group(), "tideline-fanout-posts");
 }

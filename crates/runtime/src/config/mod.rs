@@ -32,6 +32,7 @@ pub const SECTIONS: &[&str] = &[
     "read_api",
     "relay",
     "startup",
+    "sweep",
     "timelines",
     "write_api",
 ];

@@ -14,6 +14,10 @@ pub struct Postgres {
     pub url: Secret,
     /// Connections this process may hold, the replication connection apart.
     pub pool_size: usize,
+    /// The replication slot of the outbox: the relay streams from it, the sweep looks at it.
+    pub slot: String,
+    /// The publication of the outbox.
+    pub publication: String,
 }
 
 impl Default for Postgres {
@@ -21,6 +25,8 @@ impl Default for Postgres {
         Self {
             url: Secret::new("postgresql://postgres@127.0.0.1:17400/tideline"),
             pool_size: 8,
+            slot: "tideline_relay".into(),
+            publication: "tideline_outbox".into(),
         }
     }
 }

@@ -16,8 +16,9 @@ use crate::jars;
 use crate::java;
 use crate::lock::Lock;
 use crate::ports::{self, Ports};
+use crate::postgres_tools::PostgresTools;
 use crate::process::{Noted, PidFile, Signal};
-use crate::server::Server;
+use crate::server::{Server, postgres};
 use crate::service::Service;
 
 pub use status::{State, Status};
@@ -83,6 +84,15 @@ impl Instance {
     /// The file a process's output goes to.
     pub fn log_path(&self, name: &str) -> PathBuf {
         self.home.log_path(name)
+    }
+
+    /// The folder for Postgres servers of single tests, where Postgres's user can reach it. One
+    /// data folder each; what is left there when the instance is stopped is ended and removed.
+    ///
+    /// # Errors
+    /// [`Error::NoUnprivilegedUser`].
+    pub fn clusters(&self) -> Result<PathBuf, Error> {
+        Ok(postgres::room(&self.home)?.join("clusters"))
     }
 
     /// Starts whatever does not run, all servers at once, and waits until they
@@ -197,7 +207,23 @@ impl Instance {
         for service in Service::ALL {
             self.stop_service(service, say)?;
         }
+        self.end_clusters()?;
         self.each_server(say, |server, home, say| server.stop(home, say))
+    }
+
+    /// Ends servers that a test which was killed has left behind.
+    fn end_clusters(&self) -> Result<(), Error> {
+        // Without the user there can be none.
+        let clusters = self
+            .clusters()
+            .ok()
+            .and_then(|folder| fs::read_dir(folder).ok());
+        for data in clusters.into_iter().flatten().flatten() {
+            let data = data.path();
+            PostgresTools::kill(&data)?;
+            fs::remove_dir_all(&data).map_err(|e| Error::file("removing", data, e))?;
+        }
+        Ok(())
     }
 
     /// Ends a service that somebody left running on purpose.

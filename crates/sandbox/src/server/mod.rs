@@ -4,7 +4,7 @@
 mod cql;
 mod java_process;
 mod kafka;
-mod postgres;
+pub(crate) mod postgres;
 
 use std::fmt;
 use std::process::Child;

@@ -25,6 +25,7 @@ use crate::store::TimelineStore;
 
 pub(crate) use config::check_keyspace;
 pub use config::{CqlConfig, WriteMode};
+pub use read::ScanPosition;
 pub(crate) use session::open;
 
 use statements::Statements;
@@ -109,6 +110,28 @@ impl CqlTimelines {
     /// bring back a deleted row (D-8), so the horizon of every writer must stay below it.
     pub fn gc_grace(&self) -> Duration {
         self.shared.gc_grace
+    }
+
+    /// Returns one row of one timeline, with its write timestamp and what is left of its time.
+    ///
+    /// # Errors
+    /// Nothing is returned; the call may be repeated.
+    pub async fn row(&self, owner: UserId, post: PostId) -> Result<Option<ScannedRow>, StoreError> {
+        self.shared.row(owner, post).await
+    }
+
+    /// Returns up to about `page_rows` rows of all timelines from `position` on, and where to go
+    /// on; `None` at the end. A page may be empty with more behind it. For callers that have
+    /// something to wait for between two pages; [`TimelineStore::scan`] for all others.
+    ///
+    /// # Errors
+    /// Nothing is returned; the call may be repeated with a clone of the position.
+    pub async fn scan_page(
+        &self,
+        page_rows: usize,
+        position: ScanPosition,
+    ) -> Result<(Vec<ScannedRow>, Option<ScanPosition>), StoreError> {
+        self.shared.scan_page(page_rows, position).await
     }
 
     /// Returns how many rows could be sent now without waiting for those in flight.

@@ -1,4 +1,4 @@
-//! Timeline pages and the full scan.
+//! Timeline pages, single rows and the full scan.
 
 use std::ops::ControlFlow;
 
@@ -8,6 +8,17 @@ use scylla::response::PagingState;
 use super::Shared;
 use crate::error::{Operation, StoreError};
 use crate::row::{ScannedRow, StoredRow};
+
+/// Where a scan goes on. It stays usable for as long as the table is there.
+#[derive(Clone, Debug)]
+pub struct ScanPosition(PagingState);
+
+impl ScanPosition {
+    /// Before the first row.
+    pub fn start() -> Self {
+        Self(PagingState::start())
+    }
+}
 
 impl Shared {
     pub(super) async fn page(
@@ -62,37 +73,69 @@ impl Shared {
         page_rows: usize,
         mut visit: impl FnMut(Vec<ScannedRow>) + Send,
     ) -> Result<u64, StoreError> {
-        let mut statement = self.statements.scan.clone();
-        statement.set_page_size(i32::try_from(page_rows.max(1)).unwrap_or(i32::MAX));
         let mut total = 0;
-        let mut position = PagingState::start();
+        let mut position = ScanPosition::start();
         loop {
-            let permit = self.permit(1).await;
-            let (answer, next) = self
-                .session
-                .execute_single_page(&statement, (), position)
-                .await
-                .map_err(StoreError::execute(Operation::Scan))?;
-            drop(permit);
-            let answer = answer
-                .into_rows_result()
-                .map_err(StoreError::answer(Operation::Scan))?;
-            let typed = answer
-                .rows::<(i64, i64, i64, i64, Option<i32>)>()
-                .map_err(StoreError::answer(Operation::Scan))?;
-            let rows = typed
-                .map(|row| row.map(scanned))
-                .collect::<Result<Vec<_>, _>>()
-                .map_err(StoreError::answer(Operation::Scan))?;
+            let (rows, next) = self.scan_page(page_rows, position).await?;
             total += rows.len() as u64;
             if !rows.is_empty() {
                 visit(rows);
             }
-            match next.into_paging_control_flow() {
-                ControlFlow::Break(()) => return Ok(total),
-                ControlFlow::Continue(next) => position = next,
+            match next {
+                None => return Ok(total),
+                Some(next) => position = next,
             }
         }
+    }
+
+    pub(super) async fn scan_page(
+        &self,
+        page_rows: usize,
+        position: ScanPosition,
+    ) -> Result<(Vec<ScannedRow>, Option<ScanPosition>), StoreError> {
+        let mut statement = self.statements.scan.clone();
+        statement.set_page_size(i32::try_from(page_rows.max(1)).unwrap_or(i32::MAX));
+        let permit = self.permit(1).await;
+        let (answer, next) = self
+            .session
+            .execute_single_page(&statement, (), position.0)
+            .await
+            .map_err(StoreError::execute(Operation::Scan))?;
+        drop(permit);
+        let answer = answer
+            .into_rows_result()
+            .map_err(StoreError::answer(Operation::Scan))?;
+        let rows = answer
+            .rows::<(i64, i64, i64, i64, Option<i32>)>()
+            .map_err(StoreError::answer(Operation::Scan))?
+            .map(|row| row.map(scanned))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(StoreError::answer(Operation::Scan))?;
+        let next = match next.into_paging_control_flow() {
+            ControlFlow::Break(()) => None,
+            ControlFlow::Continue(next) => Some(ScanPosition(next)),
+        };
+        Ok((rows, next))
+    }
+
+    pub(super) async fn row(
+        &self,
+        owner: UserId,
+        post: PostId,
+    ) -> Result<Option<ScannedRow>, StoreError> {
+        let permit = self.permit(1).await;
+        let answer = self
+            .session
+            .execute_unpaged(&self.statements.row, (owner.0, post.0))
+            .await
+            .map_err(StoreError::execute(Operation::Row))?;
+        drop(permit);
+        let row = answer
+            .into_rows_result()
+            .map_err(StoreError::answer(Operation::Row))?
+            .maybe_first_row::<(i64, i64, i64, i64, Option<i32>)>()
+            .map_err(StoreError::answer(Operation::Row))?;
+        Ok(row.map(scanned))
     }
 }
 

@@ -28,6 +28,7 @@ pub(super) struct Statements {
     pub(super) delete: Change,
     pub(super) page: PreparedStatement,
     pub(super) scan: PreparedStatement,
+    pub(super) row: PreparedStatement,
     pub(super) probe: PreparedStatement,
 }
 
@@ -79,6 +80,10 @@ impl Statements {
             "SELECT owner_id, post_id, author_id, writetime(author_id), ttl(author_id) \
              FROM {keyspace}.timelines"
         );
+        let row = format!(
+            "SELECT owner_id, post_id, author_id, writetime(author_id), ttl(author_id) \
+             FROM {keyspace}.timelines WHERE owner_id = ? AND post_id = ?"
+        );
         let probe =
             format!("SELECT author_id FROM {keyspace}.timelines WHERE owner_id = 0 LIMIT 1");
         let mut statements = Self {
@@ -86,6 +91,7 @@ impl Statements {
             delete: Change::prepare(session, Operation::Delete, delete, batch_rows).await?,
             page: prepare(session, Operation::Page, page).await?,
             scan: prepare(session, Operation::Scan, scan).await?,
+            row: prepare(session, Operation::Row, row).await?,
             probe: prepare(session, Operation::Probe, probe).await?,
         };
         statements.page.set_page_size(PAGE_ROWS);

@@ -25,6 +25,8 @@ pub enum Operation {
     Page,
     /// Read all rows.
     Scan,
+    /// Read one row.
+    Row,
     /// Ask whether the store answers.
     Probe,
     /// Read the schema version.
@@ -40,6 +42,7 @@ impl fmt::Display for Operation {
             Self::Delete => "delete timeline rows",
             Self::Page => "read a timeline page",
             Self::Scan => "scan timelines",
+            Self::Row => "read a timeline row",
             Self::Probe => "probe the store",
             Self::Verify => "verify the schema",
             Self::Migrate => "migrate the schema",

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use events::{Micros, PostId, UserId};
 use scylla::client::session_builder::SessionBuilder;
-use timeline_store::{CqlConfig, TimelineStore, WriteMode, Written};
+use timeline_store::{CqlConfig, ScanPosition, TimelineStore, WriteMode, Written};
 
-use crate::store::{all, connect, delete, keyspace, now, page, row};
+use crate::store::{T0, all, connect, delete, keyspace, now, page, row};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d_13_calls_at_the_same_time_share_the_permits_and_give_them_back() {
@@ -99,4 +100,42 @@ async fn statements_that_the_server_forgot_are_prepared_again() {
         assert_eq!(page(&store, 1, None, None, 10).await, [1]);
         assert_eq!(all(&store).await.len(), 2);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_is_read_alone_with_its_times() {
+    let store = connect(&keyspace("row").await, WriteMode::Single).await;
+    store
+        .write(&[row(1, 2, 7), row(1, 3, 8)], &now())
+        .await
+        .expect("write");
+    store.delete(&[delete(1, 3, 9)]).await.expect("delete");
+    let read = store.row(UserId(1), PostId(2)).await.expect("read");
+    let read = read.expect("it is there");
+    assert_eq!((read.owner, read.post), (UserId(1), PostId(2)));
+    assert_eq!((read.author, read.write_us), (UserId(20), Micros(T0 + 7)));
+    assert!(read.ttl_seconds.is_some_and(|left| left > 0), "{read:?}");
+    for (owner, post) in [(1, 3), (2, 2)] {
+        let absent = store.row(UserId(owner), PostId(post)).await.expect("read");
+        assert_eq!(absent, None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_goes_on_page_by_page() {
+    let store = connect(&keyspace("pages").await, WriteMode::Grouped).await;
+    let rows: Vec<_> = (0..250).map(|i| row(i % 7, i, 0)).collect();
+    store.write(&rows, &now()).await.expect("write");
+    let (mut seen, mut pages) = (Vec::new(), 0);
+    let mut position = Some(ScanPosition::start());
+    while let Some(from) = position {
+        let (rows, next) = store.scan_page(40, from).await.expect("a page");
+        assert!(rows.len() <= 40, "{}", rows.len());
+        seen.extend(rows.into_iter().map(|row| row.post.0));
+        position = next;
+        pages += 1;
+    }
+    seen.sort_unstable();
+    assert!(seen.into_iter().eq(0..250));
+    assert!(pages >= 7, "{pages}");
 }

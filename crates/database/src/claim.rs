@@ -1,0 +1,196 @@
+//! A claim: one sweeper's right to send the missing ids of one block again (D-10).
+//!
+//! ```text
+//! begin ── lock of the block ── rows: fresh snapshot, what is still missing ── (send) ── commit
+//!               └ held by another sweeper: none
+//! ```
+//!
+//! Promise: while a claim lives, no other sweeper has one on its block, in any stage. What it
+//! commits is seen by the next one's [`Claim::rows`]. A claim whose connection is lost, or that is
+//! idle for a minute, ends, and the block is free again.
+
+use deadpool_postgres::Transaction;
+use events::{EventId, Micros, Stage};
+use tokio_postgres::{IsolationLevel, Row};
+
+use crate::{
+    Client, Error, delivery_ledger, discarded, redelivery, stages,
+    statement::{self, column},
+};
+
+/// The key space of block locks: "swee". Keys of two numbers never meet keys of one.
+const SPACE: i32 = 0x7377_6565;
+
+/// The right to one block, until it is committed or dropped.
+pub struct Claim<'a> {
+    transaction: Transaction<'a>,
+    block: i64,
+}
+
+/// A row that is still missing, and what decides about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimRow {
+    /// Its id.
+    pub event: EventId,
+    /// Column `aggregatetype`.
+    pub aggregate: String,
+    /// Column `aggregateid`: `ce_subject`.
+    pub subject: String,
+    /// `ce_type`.
+    pub type_name: String,
+    /// `created_at` as Postgres prints it, in UTC.
+    pub created_at_text: String,
+    /// The same moment.
+    pub created_us: Micros,
+    /// The record key.
+    pub partition_key: String,
+    /// The payload as it was written.
+    pub payload: String,
+    /// W3C trace context of the request.
+    pub traceparent: Option<String>,
+    /// Whether its post is there, also a deleted one; none: it is not about a post.
+    pub post_exists: Option<bool>,
+    /// How often the sweep has sent it again in this stage.
+    pub attempts: u32,
+    /// When it was last.
+    pub last_us: Option<Micros>,
+    /// It is finished by an open dead letter, of this stage or one before it.
+    pub dead_letter_open: bool,
+    /// It is finished by a discard, of this stage or one before it: why.
+    pub discarded: Option<String>,
+}
+
+/// Claims a block. None: another sweeper has it.
+///
+/// # Errors
+/// See [`Error::class`].
+///
+/// # Cancel safety
+/// Safe: the claim ends with the transaction.
+pub async fn begin(client: &mut Client, block: i64) -> Result<Option<Claim<'_>>, Error> {
+    const LIMIT: &str = "set local idle_in_transaction_session_timeout = '60s'";
+    const LOCK: &str = "select pg_try_advisory_xact_lock($1, $2)";
+    // Read committed: each statement sees what was committed before it, so what another sweeper
+    // did under the lock is seen by the next statement after it.
+    let transaction = statement::bounded(
+        "begin a claim",
+        statement::LIMIT,
+        client
+            .build_transaction()
+            .isolation_level(IsolationLevel::ReadCommitted)
+            .start(),
+    )
+    .await?;
+    let limit = transaction.batch_execute(LIMIT);
+    statement::bounded("limit an idle claim", statement::LIMIT, limit).await?;
+    // Blocks that are 2^31 apart share a key; that only makes one of them wait.
+    let key = i32::from_ne_bytes((block as u32).to_ne_bytes());
+    let row = statement::one(&transaction, "lock a block", LOCK, &[&SPACE, &key]).await?;
+    let locked: bool = column(&row, 0)?;
+    Ok(locked.then_some(Claim { transaction, block }))
+}
+
+impl Claim<'_> {
+    /// The block.
+    pub fn block(&self) -> i64 {
+        self.block
+    }
+
+    /// Those of the ids that exist and that the stage still lacks now, in id order.
+    ///
+    /// # Errors
+    /// See [`Error::class`]. The claim is of no more use then.
+    pub async fn rows(&self, stage: Stage, ids: &[EventId]) -> Result<Vec<ClaimRow>, Error> {
+        const SQL: &str = "with asked as (
+                select range_agg(int8range(id, id, '[]')) as ids from unnest($4::bigint[]) as id
+            ), passed as materialized (
+                select coalesce(range_agg(r), '{}') as ids
+                from tideline.delivery_ledger l, unnest(l.ids) as r
+                where l.stage = any($2) and l.ids && (select ids from asked)
+            ), missing as materialized (
+                select distinct id from unnest($4::bigint[]) as id, passed where not passed.ids @> id
+            )
+            select o.id, o.aggregatetype, o.aggregateid, o.type, o.created_at::text, tideline.micros(o.created_at),
+                o.partition_key, o.payload::text, o.traceparent,
+                case when o.aggregatetype = 'post' then exists (
+                    select from tideline.posts p
+                    where p.id = case when o.aggregateid ~ '^[0-9]{1,18}$' then o.aggregateid::bigint end) end,
+                coalesce(r.attempts, 0), tideline.micros(r.last_at),
+                exists (select from tideline.dead_letters d
+                        where d.stage = any($3) and d.event_id = o.id and d.state = 'open'),
+                (select x.reason from tideline.discarded x
+                 where x.stage = any($3) and x.event_id = o.id order by x.stage desc limit 1)
+            from missing m
+            join tideline.outbox o on o.id = m.id and o.id between $5 and $6
+            left join tideline.redelivery r on r.stage = $1 and r.event_id = m.id
+            order by o.id";
+        let (Some(lowest), Some(highest)) = (ids.iter().min(), ids.iter().max()) else {
+            return Ok(Vec::new());
+        };
+        let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+        let params: statement::Params<'_> = &[
+            &stage.as_str(),
+            &stages::implying(stage),
+            &stages::finishing(stage),
+            &ids,
+            // Bounds let the partitions be read as a whole when many ids are asked for.
+            &lowest.0,
+            &highest.0,
+        ];
+        let rows = statement::all(&self.transaction, "read claimed rows", SQL, params).await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// Notes what was sent and acknowledged, and what was given up, and ends the claim. Ids that
+    /// were sent for stage `published` are entered as published, since the broker has them.
+    ///
+    /// # Errors
+    /// [`Error::OtherEpoch`] when `epoch` is not the newest one, and then nothing is noted; else
+    /// see [`Error::class`]. The claim has ended; what was sent may be sent once more.
+    pub async fn commit(
+        self,
+        stage: Stage,
+        published: &[EventId],
+        discarded: &[(EventId, &str)],
+        epoch: i64,
+    ) -> Result<(), Error> {
+        let ids: Vec<i64> = published.iter().map(|id| id.0).collect();
+        redelivery::note(&self.transaction, stage, &ids).await?;
+        discarded::note(&self.transaction, stage, discarded).await?;
+        match stage {
+            Stage::Published => {
+                delivery_ledger::enter(&self.transaction, stage, published, epoch).await?;
+            }
+            // Fan-out says what is delivered.
+            Stage::Delivered => {}
+        }
+        statement::commit(self.transaction).await
+    }
+}
+
+fn read(row: &Row) -> Result<ClaimRow, Error> {
+    Ok(ClaimRow {
+        event: EventId(column(row, 0)?),
+        aggregate: column(row, 1)?,
+        subject: column(row, 2)?,
+        type_name: column(row, 3)?,
+        created_at_text: column(row, 4)?,
+        created_us: Micros(column(row, 5)?),
+        partition_key: column(row, 6)?,
+        payload: column(row, 7)?,
+        traceparent: column(row, 8)?,
+        post_exists: column(row, 9)?,
+        attempts: column::<i32>(row, 10)?.unsigned_abs(),
+        last_us: column::<Option<i64>>(row, 11)?.map(Micros),
+        dead_letter_open: column(row, 12)?,
+        discarded: column(row, 13)?,
+    })
+}
+
+impl std::fmt::Debug for Claim<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Claim")
+            .field("block", &self.block)
+            .finish_non_exhaustive()
+    }
+}
