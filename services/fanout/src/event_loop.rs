@@ -25,6 +25,7 @@ use crate::{
     error::FanoutError,
     lane::posts::Posts,
     metrics::FanoutMetrics,
+    sink::requests::Requests,
     source::consume::{Arrival, Source},
 };
 
@@ -40,6 +41,7 @@ pub(crate) struct EventLoop<S> {
     source: Source,
     state: State,
     lane: Arc<Posts<S>>,
+    requests: Requests,
     metrics: FanoutMetrics,
     health: Health,
     work: JoinSet<(Job, Ended)>,
@@ -60,6 +62,7 @@ impl<S: TimelineStore + Clone> EventLoop<S> {
         source: Source,
         state: State,
         lane: Posts<S>,
+        requests: Requests,
         metrics: FanoutMetrics,
         health: Health,
     ) -> Self {
@@ -67,6 +70,7 @@ impl<S: TimelineStore + Clone> EventLoop<S> {
             source,
             state,
             lane: Arc::new(lane),
+            requests,
             metrics,
             health,
             work: JoinSet::new(),
@@ -133,7 +137,8 @@ impl<S: TimelineStore + Clone> EventLoop<S> {
                 found,
             } => {
                 self.metrics.offsets_lost.inc();
-                tracing::error!(expected, found, input = ?input, "offsets jumped: records are gone, the ledger tells which");
+                tracing::error!(expected, found, input = ?input, "offsets jumped: records are gone, the sweep delivers what the ledger lacks");
+                self.requests.offset_lost();
                 self.step(input, None)
             }
             Arrival::CommitFailed(code) => {

@@ -19,6 +19,9 @@
 //! | a record is not an event, or its post is past the tombstone horizon | dead letter acknowledged, row entered, offset moves |
 //! | no such post in the database, `fanout.visible_within` after the first look | nothing is written, counted as a ghost, no ledger entry |
 //! | partitions are taken away | what is in work is drained for 4 s, committed, then given up |
+//! | the log no longer has the next record, or the topic is a new one | told as an error, counted, goes on at the log's start, the sweep delivers what the ledger lacks |
+//! | the topic is deleted | an outage: goes on when it is there again |
+//! | a record names an epoch that has ended | delivered, not entered in the ledger, counted; the sweep repeats it |
 //! | the ledger cannot be written | dropped after five attempts, counted; never in the path of an offset |
 //! | configuration or rights are wrong | exit 64 |
 //! | a panic, or the consumer's client is unusable | exit 70; nothing is committed for it |
@@ -57,7 +60,9 @@ use crate::{
         posts::Posts,
     },
     metrics::FanoutMetrics,
-    sink::{dead_letters::DeadLetters, progress::Progress, timeline::Timelines},
+    sink::{
+        dead_letters::DeadLetters, progress::Progress, requests::Requests, timeline::Timelines,
+    },
     source::{consume::Source, followers::Followers},
 };
 
@@ -103,6 +108,7 @@ async fn serve(
         return Ok(());
     };
     let (progress, flusher) = Progress::start(pool.clone(), metrics.clone());
+    let requests = Requests::start(pool.clone(), metrics.clone());
     let lane = lane(config, &kafka, pool, store, progress, &metrics)?;
     let source = Source::join(
         &kafka,
@@ -113,7 +119,8 @@ async fn serve(
     .map_err(|error| exit_of(error.into()))?;
     health.started();
     tracing::info!("fan-out started");
-    let outcome = EventLoop::new(source, State::new(config.limits()), lane, metrics, health)
+    let state = State::new(config.limits());
+    let outcome = EventLoop::new(source, state, lane, requests, metrics, health)
         .run(shutdown)
         .await;
     // The last clone of `progress` went with the loop; what was noted is flushed already.

@@ -35,6 +35,7 @@ pub struct FanoutMetrics {
     pub(crate) page_write_seconds: Histogram,
     pub(crate) rebalances: IntCounterVec,
     pub(crate) offsets_lost: IntCounter,
+    pub(crate) sweep_requests: IntCounter,
     pub(crate) progress: IntCounterVec,
     pub(crate) assigned: IntGauge,
     state: IntGaugeVec,
@@ -130,7 +131,11 @@ impl FanoutMetrics {
             )?,
             offsets_lost: counter(
                 "tideline_fanout_offsets_lost_total",
-                "Jumps of a partition's offsets.",
+                "Jumps of a partition's offsets: records are gone, or the topic is a new one.",
+            )?,
+            sweep_requests: counter(
+                "tideline_fanout_sweep_requests_total",
+                "How often the sweep was asked to look because offsets were lost.",
             )?,
             progress: counters(
                 "tideline_fanout_progress_total",
@@ -181,7 +186,7 @@ impl FanoutMetrics {
         for result in ["handed_over", "refused"] {
             let _zero = self.commits.with_label_values(&[result]);
         }
-        for result in ["recorded", "dropped"] {
+        for result in ["recorded", "dropped", "other_epoch"] {
             let _zero = self.progress.with_label_values(&[result]);
         }
         self.enter("starting");

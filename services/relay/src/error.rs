@@ -23,6 +23,16 @@ pub enum ConnectError {
         "the server is in recovery: point the url at the primary; this is tried again, since it may be promoted"
     )]
     Recovery,
+    /// SQL and replication lead to different servers: a failover is under way.
+    #[error(
+        "replication leads to server {replication} and sql to server {sql}: a failover may be under way"
+    )]
+    TwoServers {
+        /// System identifier and timeline of the replication connection.
+        replication: String,
+        /// Those of the pool's connection.
+        sql: String,
+    },
     /// Another relay holds the slot.
     #[error("slot {slot} is held by process {pid} of the server")]
     SlotBusy {
@@ -34,8 +44,8 @@ pub enum ConnectError {
     /// A slot that was in use is not there.
     #[error(
         "slot {slot} is missing although it was in use up to {confirmed}: rows committed since may be lost to it; \
-         create it again with `select pg_create_logical_replication_slot('{slot}', 'pgoutput')` and deliver what \
-         the ledger lacks"
+         create it again with `select pg_create_logical_replication_slot('{slot}', 'pgoutput')`, and the sweep \
+         delivers what the ledger lacks"
     )]
     SlotMissing {
         /// The slot.
@@ -46,7 +56,7 @@ pub enum ConnectError {
     /// The server gave the slot's log up.
     #[error(
         "slot {slot} is lost ({why}): drop it with `select pg_drop_replication_slot('{slot}')`, create it again with \
-         `select pg_create_logical_replication_slot('{slot}', 'pgoutput')` and deliver what the ledger lacks; \
+         `select pg_create_logical_replication_slot('{slot}', 'pgoutput')`, and the sweep delivers what the ledger lacks; \
          max_slot_wal_keep_size is too small for such an outage"
     )]
     SlotInvalidated {
@@ -64,7 +74,9 @@ pub enum ConnectError {
         blockers: String,
     },
     /// The slot is not one of ours.
-    #[error("slot {slot} is of plugin {plugin} and database {database}: choose another relay.slot")]
+    #[error(
+        "slot {slot} is of plugin {plugin} and database {database}: choose another postgres.slot"
+    )]
     SlotForeign {
         /// The slot.
         slot: String,
@@ -96,6 +108,7 @@ impl ConnectError {
             Self::Database(error) => error.class(),
             Self::SlotForeign { .. } => Class::Config,
             Self::Recovery
+            | Self::TwoServers { .. }
             | Self::SlotBusy { .. }
             | Self::SlotMissing { .. }
             | Self::SlotInvalidated { .. }
@@ -117,6 +130,7 @@ impl ConnectError {
             Self::Replication(_)
             | Self::Database(_)
             | Self::Recovery
+            | Self::TwoServers { .. }
             | Self::SlotBlocked { .. }
             | Self::SlotForeign { .. } => State::Connecting,
         }

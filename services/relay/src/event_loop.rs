@@ -25,7 +25,7 @@ use crate::core::{Action, Actions, Input, Moment, Relay, State, StopReason};
 use crate::error::ConnectError;
 use crate::metrics::RelayMetrics;
 use crate::sink::{Ledger, Outcome, Sink};
-use crate::source::{Connected, Incoming, Source, Stream, unix_micros};
+use crate::source::{Connected, Happened, Incoming, Source, Stream, unix_micros};
 
 /// Inputs of one kind that are taken before the others get their turn.
 const BURST: usize = 256;
@@ -58,7 +58,7 @@ pub struct EventLoop {
 /// What a task answered.
 #[derive(Debug)]
 enum Done {
-    Connected(Box<Result<Connected, ConnectError>>),
+    Connected(Happened, Box<Result<Connected, ConnectError>>),
     Probed(Result<(), kafka::Error>),
     Saved(Result<(), database::Error>),
 }
@@ -123,6 +123,7 @@ impl Running<'_> {
                     self.input(Input::Tick).await?
                 }
                 Some(done) = self.tasks.join_next() => self.done(done).await?,
+                number = self.parts.ledger.newer_epoch() => self.newer_epoch(number).await?,
                 () = tokio::time::sleep(BACKLOG), if has_backlog => {
                     self.parts.sink.push_backlog();
                     false
@@ -191,22 +192,13 @@ impl Running<'_> {
 
     async fn done(&mut self, done: Result<Done, tokio::task::JoinError>) -> Result<bool, Exit> {
         match done.map_err(Exit::bug)? {
-            Done::Connected(outcome) => match *outcome {
-                Ok(connected) => {
-                    if connected.other_server {
-                        self.parts.metrics.other_server();
-                    }
-                    self.stream = Some(connected.stream);
-                    self.system = Some(connected.system);
-                    self.reading = true;
-                    self.input(Input::Connected {
-                        confirmed: connected.confirmed,
-                        status_interval_us: connected.status_interval_us,
-                    })
-                    .await
+            Done::Connected(happened, outcome) => {
+                self.parts.metrics.happened(&happened);
+                if happened.gap_mended && self.input(Input::GapMended).await? {
+                    return Ok(true);
                 }
-                Err(error) => self.input(Input::Refused(error.failure())).await,
-            },
+                self.connected(*outcome).await
+            }
             Done::Probed(Ok(())) => self.input(Input::SinkUp).await,
             Done::Probed(Err(error)) => {
                 warn!(error = %chain(&error), "kafka does not answer");
@@ -220,6 +212,28 @@ impl Running<'_> {
                 Ok(false)
             }
         }
+    }
+
+    async fn connected(&mut self, outcome: Result<Connected, ConnectError>) -> Result<bool, Exit> {
+        let connected = match outcome {
+            Ok(connected) => connected,
+            Err(error) => return self.input(Input::Refused(error.failure())).await,
+        };
+        self.stream = Some(connected.stream);
+        self.system = Some(connected.system);
+        self.reading = true;
+        self.input(Input::Connected {
+            confirmed: connected.confirmed,
+            status_interval_us: connected.status_interval_us,
+            epoch: connected.epoch,
+        })
+        .await
+    }
+
+    /// The ledger refused entries, since an epoch has begun without a change of the server.
+    async fn newer_epoch(&mut self, number: i64) -> Result<bool, Exit> {
+        let epoch = self.parts.source.naming(number);
+        self.input(Input::Epoch(epoch)).await
     }
 
     async fn input(&mut self, input: Input) -> Result<bool, Exit> {
@@ -250,12 +264,16 @@ impl Running<'_> {
                 Action::SavePosition(confirmed) => self.save(confirmed),
                 Action::PauseRead => self.reading = false,
                 Action::ResumeRead => self.reading = true,
-                Action::Published(event, commit_time) => {
+                Action::Published {
+                    event,
+                    commit_time,
+                    epoch,
+                } => {
                     let micros = unix_micros().saturating_sub(commit_time);
                     self.parts.metrics.published(
                         Duration::from_micros(micros.max(0).unsigned_abs()).as_secs_f64(),
                     );
-                    self.parts.ledger.publish(event);
+                    self.parts.ledger.publish(event, epoch);
                 }
                 Action::Ignored(kind) => self.parts.metrics.ignored(kind),
                 Action::SleepUntil(moment) => {
@@ -281,8 +299,12 @@ impl Running<'_> {
 
     fn connect(&mut self) {
         let source = self.parts.source.clone();
-        self.tasks
-            .spawn(async move { Done::Connected(Box::new(source.connect().await)) });
+        let attempt = self.parts.core.attempt();
+        self.tasks.spawn(async move {
+            let mut happened = Happened::default();
+            let outcome = source.connect(attempt, &mut happened).await;
+            Done::Connected(happened, Box::new(outcome))
+        });
     }
 
     fn probe(&mut self) {

@@ -23,8 +23,11 @@
 //! | another relay holds the slot | asks again within a second | `standby` |
 //! | Kafka does not acknowledge | reading pauses; after `sink_patience` the replication connection closes | `sink_unavailable` |
 //! | Kafka's client fails for good | a new client; rows since the confirmed position repeat | `sink_unavailable` |
-//! | slot missing or lost | unready, the fix is told; never passed over | `slot_lost` |
+//! | slot missing or lost | made anew, told as an error, the sweep delivers what the ledger lacks; with `on_slot_lost = "stop"` unready, the fix is told | `slot_lost` |
 //! | publication missing or changed | unready, the fix is told | `publication_gap` |
+//! | publication back after rows passed without it | slot moved past the spot, the sweep delivers those rows | `publication_gap` |
+//! | slot moved further by somebody | the sweep is asked to look | |
+//! | another server or timeline | a new epoch; records and entries name it | |
 //! | a required column is missing | unready, the fix is told | `schema_error` |
 //! | row too large, without key or payload, of unknown type | dead letter, row in `dead_letters`, the stream moves on | |
 //! | ledger entry not written | a few attempts, then dropped and counted; the sweep repeats harmlessly | |
@@ -44,7 +47,7 @@ pub mod source;
 use std::time::Duration;
 
 use database::Pool;
-use events::{Class, Namespace, envelope};
+use events::{Class, Namespace};
 use kafka::KafkaConfig;
 use prometheus::Registry;
 use replication::ReplicationConfig;
@@ -116,17 +119,14 @@ async fn start(
     };
 
     let budget = config.startup.budget.0;
-    let schema = || async {
-        database::migrations::verify(&pool).await?;
-        database::epoch::current(&pool.get().await?).await
-    };
+    let schema = || database::migrations::verify(&pool);
     let passes = |error: &database::Error| error.class().is_retried();
-    let epoch = match wait_for("postgres", budget, &health, shutdown, passes, schema).await {
-        Ok(epoch) => epoch,
+    match wait_for("postgres", budget, &health, shutdown, passes, schema).await {
+        Ok(()) => {}
         Err(GivenUp::Shutdown) => return Ok(None),
         Err(GivenUp::Final(error)) => return Err(Exit::config(error)),
         Err(GivenUp::OutOfBudget(error)) => return Err(Exit::dependency(error)),
-    };
+    }
     // `tideline migrate` may still be making the topics.
     let passes = |error: &kafka::Error| {
         error.class().is_retried() || matches!(error, kafka::Error::TopicMissing { .. })
@@ -139,18 +139,19 @@ async fn start(
         Err(GivenUp::OutOfBudget(error)) => return Err(Exit::dependency(error)),
     };
 
-    let source_name = envelope::source(&replication.database, epoch.epoch);
-    let router = Router::new(&kafka_config.namespace, &source_name, max_bytes);
+    // The real epoch comes with each connection, before any row.
+    let router = Router::new(&kafka_config.namespace, "", max_bytes);
     let letters = Letters::start(pool.clone(), config.relay.max_rows_in_flight);
     let sink = Sink::new(kafka_config.clone(), letters).map_err(by_class)?;
-    let ledger = Ledger::start(pool.clone(), epoch.epoch, metrics.ledger_failures());
+    let ledger = Ledger::start(pool.clone(), metrics.ledger_failures(), config.relay.ledger);
     Ok(Some(EventLoop {
         core: Relay::new(router, config.limits(), config.timing(), fastrand::u64(..)),
         source: Source {
             config: replication,
-            slot: config.relay.slot.clone(),
-            publication: config.relay.publication.clone(),
-            positions: Positions::new(pool.clone(), &config.relay.slot),
+            slot: config.postgres.slot.clone(),
+            publication: config.postgres.publication.clone(),
+            on_slot_lost: config.relay.on_slot_lost,
+            positions: Positions::new(pool.clone(), &config.postgres.slot),
             pool,
         },
         sink,

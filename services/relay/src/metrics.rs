@@ -6,6 +6,7 @@ use prometheus::{
 };
 
 use crate::core::{DeadReason, Gauges, Ignored, State};
+use crate::source::{Happened, Request};
 
 /// Outcomes of a record, as label values.
 const ACKED: &str = "acked";
@@ -28,6 +29,9 @@ pub struct RelayMetrics {
     slot_gaps: IntCounter,
     publication_gaps: IntCounter,
     other_server: IntCounter,
+    slots_recreated: IntCounter,
+    slots_advanced: IntCounter,
+    sweep_requests: IntCounterVec,
     ignored: IntCounterVec,
     ledger_failures: IntCounter,
     idle_advances: IntCounter,
@@ -139,7 +143,21 @@ impl RelayMetrics {
             )?,
             other_server: counter(
                 "tideline_relay_epoch_changes_total",
-                "Connections to a server or timeline that is not the one of the epoch.",
+                "Connections to a server or timeline that is not the one of the newest epoch.",
+            )?,
+            slots_recreated: counter(
+                "tideline_relay_slot_recreated_total",
+                "How often a lost slot was made anew; the sweep delivers the rows in between.",
+            )?,
+            slots_advanced: counter(
+                "tideline_relay_slot_advanced_total",
+                "How often the slot was moved past rows that the publication did not cover.",
+            )?,
+            sweep_requests: counters(
+                "tideline_relay_sweep_requests_total",
+                "How often the sweep was asked to look, by reason.",
+                "reason",
+                &Request::ALL.map(Request::as_str),
             )?,
             ignored: counters(
                 "tideline_relay_ignored_messages_total",
@@ -211,9 +229,19 @@ impl RelayMetrics {
         self.ignored.with_label_values(&[kind.as_str()]).inc();
     }
 
-    /// The server is not the one of the epoch.
-    pub fn other_server(&self) {
-        self.other_server.inc();
+    /// A connection attempt did this.
+    pub fn happened(&self, happened: &Happened) {
+        self.other_server.inc_by(u64::from(happened.other_server));
+        self.slots_recreated
+            .inc_by(u64::from(happened.slot_recreated));
+        // A slot that was made anew has left the gap behind as well, without being moved.
+        let advanced = happened.gap_mended && !happened.slot_recreated;
+        self.slots_advanced.inc_by(u64::from(advanced));
+        for request in &happened.requests {
+            self.sweep_requests
+                .with_label_values(&[request.as_str()])
+                .inc();
+        }
     }
 
     /// The counter that the ledger counts on.

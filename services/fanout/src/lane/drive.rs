@@ -9,6 +9,7 @@ use std::{pin::Pin, sync::Arc, time::Instant};
 
 use events::Micros;
 use futures::{StreamExt, future::Future, stream::FuturesUnordered};
+use prometheus::IntGauge;
 use timeline_store::{PgNow, TimelineStore, Written};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -58,7 +59,7 @@ type Running<'a> =
 struct Rows {
     permit: OwnedSemaphorePermit,
     counted: usize,
-    metrics: FanoutMetrics,
+    outstanding: IntGauge,
 }
 
 impl Rows {
@@ -66,16 +67,14 @@ impl Rows {
     fn shrink(&mut self, count: usize) {
         let surplus = self.permit.num_permits().saturating_sub(count);
         drop(self.permit.split(surplus));
-        self.metrics
-            .rows_outstanding
-            .sub(as_i64(self.counted) - as_i64(count));
+        self.outstanding.sub(as_i64(self.counted) - as_i64(count));
         self.counted = count;
     }
 }
 
 impl Drop for Rows {
     fn drop(&mut self) {
-        self.metrics.rows_outstanding.sub(as_i64(self.counted));
+        self.outstanding.sub(as_i64(self.counted));
     }
 }
 
@@ -155,7 +154,7 @@ impl<S: TimelineStore> Driver<S> {
         let mut rows = Rows {
             permit,
             counted: 0,
-            metrics: self.metrics.clone(),
+            outstanding: self.metrics.rows_outstanding.clone(),
         };
         let read = self
             .attempts

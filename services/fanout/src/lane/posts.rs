@@ -8,7 +8,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use database::post_delivery;
-use events::{Event, EventId, PostId};
+use events::{Event, EventId, PostId, envelope};
 use kafka::{Consumed, dead_letters};
 use runtime::report::chain;
 use timeline_store::TimelineStore;
@@ -46,7 +46,7 @@ impl<S: TimelineStore> Posts<S> {
     /// # Cancel safety
     /// Dropping the future leaves any part of the work done, and doing it again is harmless (D-7).
     pub(crate) async fn handle(&self, record: Consumed) -> Result<(), FanoutError> {
-        let (event_id, event) = match decode(&record) {
+        let (event_id, event, epoch) = match decode(&record) {
             Ok(decoded) => decoded,
             Err(error) => {
                 let event_id = record.envelope().ok().map(|envelope| envelope.event_id);
@@ -67,7 +67,7 @@ impl<S: TimelineStore> Posts<S> {
                     .await
             }
             Ok(report) => {
-                self.finish(event_id, &post, &report);
+                self.finish(event_id, epoch, &post, &report);
                 Ok(())
             }
             Err(Failure::Record { error, attempts }) => {
@@ -85,7 +85,7 @@ impl<S: TimelineStore> Posts<S> {
         }
     }
 
-    fn finish(&self, event: EventId, post: &Post, report: &Report) {
+    fn finish(&self, event: EventId, epoch: Option<i64>, post: &Post, report: &Report) {
         self.count(report.outcome.as_str());
         if report.outcome == Outcome::Ghost {
             self.metrics.ghosts.inc();
@@ -106,14 +106,15 @@ impl<S: TimelineStore> Posts<S> {
                 .with_label_values(&[audience])
                 .observe(micros as f64 / 1e6);
         }
-        self.progress.delivered(post_delivery::Delivery {
+        let delivery = post_delivery::Delivery {
             event,
             post: post.id,
             audience: as_i64(report.audience),
             rows: as_i64(report.rows),
             first_row_us: report.first_row_us,
             last_row_us: report.last_row_us,
-        });
+        };
+        self.progress.delivered(epoch, delivery);
     }
 
     /// Dead letter acknowledged, row entered, and only then done.
@@ -177,12 +178,16 @@ impl<S: TimelineStore> Posts<S> {
     }
 }
 
-/// Event id and event of a record whose key is the event's.
-fn decode(record: &Consumed) -> Result<(EventId, Event), FanoutError> {
+/// Event id, event and epoch of a record whose key is the event's. No epoch: the source is not an
+/// outbox of ours. (A record without a source is no event at all.)
+fn decode(record: &Consumed) -> Result<(EventId, Event, Option<i64>), FanoutError> {
     let (id, event) = record.event().map_err(FanoutError::Decode)?;
+    let epoch = record
+        .header(envelope::SOURCE)
+        .and_then(envelope::source_epoch);
     let expected = event.partition_key().to_string();
     if record.key.as_deref() == Some(expected.as_bytes()) {
-        return Ok((id, event));
+        return Ok((id, event, epoch));
     }
     let found = record.key.as_ref().map_or_else(
         || "null".to_owned(),
@@ -237,6 +242,22 @@ mod tests {
                 .map(|(name, value)| Header::text(name, value))
                 .to_vec(),
         }
+    }
+
+    #[test]
+    fn the_source_names_the_epoch() {
+        let with = |source: &str| {
+            let mut record = record(Some("2"));
+            record.headers.retain(|header| header.name != "ce_source");
+            record
+                .headers
+                .push(Header::text("ce_source", source.to_owned()));
+            decode(&record)
+                .map(|(_, _, epoch)| epoch)
+                .expect("an event")
+        };
+        assert_eq!(with("/tideline/t/outbox/7"), Some(7));
+        assert_eq!(with("/somebody/else"), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! What goes out: timeline rows, progress, dead letters.
+//! What goes out: timeline rows, progress, dead letters, requests to the sweep.
 
 pub(crate) mod dead_letters;
 pub(crate) mod progress;
+pub(crate) mod requests;
 pub(crate) mod timeline;

@@ -3,11 +3,16 @@
 //! Owns the batches: flushed each [`EVERY`] or at [`AT_MOST`] deliveries, one transaction each.
 //! Promise: never in the path of an offset. A full queue or an insert that keeps failing drops
 //! deliveries, counted; the sweep finds them missing and delivers again, which changes no row.
+//!
+//! A delivery is entered under the epoch that its record names, never under the newest one: what
+//! was delivered for a row of a server that is gone says nothing about the row that has its id
+//! now. Deliveries of an epoch that has ended are dropped, counted, and delivered again under the
+//! new one.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use database::{
-    Error, Pool, epoch,
+    Error, Pool,
     post_delivery::{self, Delivery},
 };
 use tokio::{
@@ -38,7 +43,7 @@ pub(crate) struct Progress {
 
 #[derive(Debug)]
 enum Message {
-    Delivered(Delivery),
+    Delivered { epoch: i64, delivery: Delivery },
     Flush(oneshot::Sender<()>),
 }
 
@@ -49,16 +54,28 @@ impl Progress {
         let flusher = Flusher {
             pool,
             metrics: metrics.clone(),
-            epoch: None,
             batch: Vec::new(),
         };
         let task = tokio::spawn(flusher.run(receiver));
         (Self { queue, metrics }, task)
     }
 
-    /// Notes a delivery. Never waits.
-    pub(crate) fn delivered(&self, delivery: Delivery) {
-        if self.queue.try_send(Message::Delivered(delivery)).is_err() {
+    /// Notes a delivery for a record of this epoch; `None` when its source names none of ours, and
+    /// then there is nothing to enter it under. Never waits.
+    pub(crate) fn delivered(&self, epoch: Option<i64>, delivery: Delivery) {
+        let Some(epoch) = epoch else {
+            tracing::warn!(
+                event = delivery.event.0,
+                "record names no epoch: its delivery is not in the ledger"
+            );
+            self.metrics
+                .progress
+                .with_label_values(&["other_epoch"])
+                .inc();
+            return;
+        };
+        let message = Message::Delivered { epoch, delivery };
+        if self.queue.try_send(message).is_err() {
             self.metrics.progress.with_label_values(&["dropped"]).inc();
         }
     }
@@ -88,8 +105,7 @@ impl Progress {
 struct Flusher {
     pool: Pool,
     metrics: FanoutMetrics,
-    epoch: Option<i64>,
-    batch: Vec<Delivery>,
+    batch: Vec<(i64, Delivery)>,
 }
 
 impl Flusher {
@@ -99,8 +115,8 @@ impl Flusher {
         loop {
             tokio::select! {
                 message = queue.recv() => match message {
-                    Some(Message::Delivered(delivery)) => {
-                        self.batch.push(delivery);
+                    Some(Message::Delivered { epoch, delivery }) => {
+                        self.batch.push((epoch, delivery));
                         if self.batch.len() >= AT_MOST {
                             self.flush().await;
                         }
@@ -118,45 +134,51 @@ impl Flusher {
     }
 
     async fn flush(&mut self) {
-        if self.batch.is_empty() {
-            return;
+        // More than one only around the beginning of an epoch.
+        let mut by_epoch: BTreeMap<i64, Vec<Delivery>> = BTreeMap::new();
+        for (epoch, delivery) in self.batch.drain(..) {
+            by_epoch.entry(epoch).or_default().push(delivery);
         }
-        let batch = std::mem::take(&mut self.batch);
-        let count = batch.len() as u64;
+        for (epoch, batch) in by_epoch {
+            let became = self.enter(epoch, &batch).await;
+            self.metrics
+                .progress
+                .with_label_values(&[became])
+                .inc_by(batch.len() as u64);
+        }
+    }
+
+    /// Enters what was delivered for records of one epoch. Answers what became of it.
+    async fn enter(&self, epoch: i64, batch: &[Delivery]) -> &'static str {
+        let count = batch.len();
         let mut pause = FIRST_PAUSE;
         for attempt in 1..=ATTEMPTS {
-            let Err(error) = self.record(&batch).await else {
-                self.metrics
-                    .progress
-                    .with_label_values(&["recorded"])
-                    .inc_by(count);
-                return;
+            let outcome = async {
+                post_delivery::record_many(&mut self.pool.get().await?, epoch, batch).await
             };
-            // A failover may have begun a new epoch: read it again before the next attempt.
-            self.epoch = None;
+            let error = match outcome.await {
+                Ok(()) => return "recorded",
+                Err(Error::OtherEpoch { given, current }) => {
+                    tracing::warn!(
+                        given,
+                        current,
+                        count,
+                        "deliveries of an epoch that has ended, the sweep will repeat them"
+                    );
+                    return "other_epoch";
+                }
+                Err(error) => error,
+            };
             tracing::warn!(error = %runtime::report::chain(&error), attempt, count, "flush of deliveries failed");
             if attempt < ATTEMPTS {
                 sleep(pause).await;
                 pause *= 2;
             }
         }
-        self.metrics
-            .progress
-            .with_label_values(&["dropped"])
-            .inc_by(count);
         tracing::error!(
             count,
             "deliveries dropped from the ledger, the sweep will repeat them"
         );
-    }
-
-    async fn record(&mut self, batch: &[Delivery]) -> Result<(), Error> {
-        let mut client = self.pool.get().await?;
-        let epoch = match self.epoch {
-            Some(epoch) => epoch,
-            None => epoch::current(&client).await?.epoch,
-        };
-        self.epoch = Some(epoch);
-        post_delivery::record_many(&mut client, epoch, batch).await
+        "dropped"
     }
 }

@@ -1,7 +1,8 @@
 //! Posts, replays, deletes, ghosts.
 
 use database::post_delivery;
-use events::{Event, EventId, PostId, UserId};
+use events::{Event, EventId, PostId, UserId, envelope};
+use kafka::Header;
 use testkit::eventually;
 
 use crate::stage::Stage;
@@ -175,5 +176,54 @@ async fn ghost_writes_nothing_and_is_not_in_the_ledger() {
             .await
             .expect("an answer")
     );
+    assert_eq!(member.metric("tideline_fanout_ghosts_total").await, 2.0);
+    member.stop().await;
+}
+
+/// A delivery is accounted for under the epoch that its record names: one that has ended is not in
+/// the ledger, whatever the newest one is, and a batch may hold several.
+#[tokio::test]
+async fn deliveries_are_entered_under_the_epoch_of_their_record() {
+    let stage = Stage::new().await;
+    let (author, _) = stage.author(2).await;
+    let sql = stage.deployment.sql().await;
+    let begin = "insert into tideline.epoch (epoch, system_id, pg_timeline)
+        select epoch + 1, system_id, pg_timeline from tideline.epoch";
+    sql.batch_execute(begin).await.expect("epoch 2");
+    let mut events = Vec::new();
+    for source in [
+        envelope::source("test", 1),
+        envelope::source("test", 2),
+        "/somebody/else".to_owned(),
+        envelope::source("test", 2),
+    ] {
+        let (id, post) = stage.post(author).await;
+        let mut record = stage.record(id, &Event::PostCreated(post.clone()));
+        for header in &mut record.headers {
+            if header.name == envelope::SOURCE {
+                *header = Header::text(envelope::SOURCE, source.clone());
+            }
+        }
+        events.push((id, post, stage.send(record).await));
+    }
+    let member = stage.start();
+    stage.delivered(events[1].0).await;
+    stage.delivered(events[3].0).await;
+    for (_, post, position) in &events {
+        stage.committed(*position).await;
+        assert_eq!(stage.rows(post.post_id).await.len(), 2, "rows are written");
+    }
+    eventually("both others are counted", || async {
+        let series = "tideline_fanout_progress_total{result=\"other_epoch\"}";
+        (member.metric(series).await == 2.0).then_some(())
+    })
+    .await;
+    let client = stage.client().await;
+    for index in [0, 2] {
+        let id = events[index].0;
+        let there =
+            database::delivery_ledger::contains(&client, events::Stage::Delivered, id).await;
+        assert!(!there.expect("an answer"), "event {id}");
+    }
     member.stop().await;
 }

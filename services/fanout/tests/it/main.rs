@@ -2,5 +2,6 @@
 
 mod bad_records;
 mod delivery;
+mod lost_records;
 mod members;
 mod stage;

@@ -233,6 +233,19 @@ impl Stage {
 }
 
 impl Member {
+    /// The value of a series.
+    pub(crate) async fn metric(&self, series: &str) -> f64 {
+        let answer = reqwest::get(format!("http://{}/metrics", self.admin))
+            .await
+            .expect("metrics");
+        let text = answer.text().await.expect("text");
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        let value = line.unwrap_or_else(|| panic!("no series {series}"));
+        value.parse().expect("a number")
+    }
+
     /// Ends it at whatever it is doing: nothing is drained, answered or flushed.
     pub(crate) async fn crash(self) {
         self.task.abort();

@@ -11,8 +11,7 @@
 use std::collections::HashMap;
 
 use ack_tracker::Ticket;
-
-use crate::core::route::{Letter, Summary};
+use events::route::Summary;
 
 /// Bounds of what is in flight. Reading pauses at a bound and resumes at half of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +29,8 @@ pub(in crate::core) struct Flight {
     pub(in crate::core) ticket: Ticket,
     /// The connection that brought it.
     pub(in crate::core) generation: u64,
+    /// The epoch that its record names.
+    pub(in crate::core) epoch: i64,
     /// When that committed, by Postgres's clock, Unix microseconds.
     pub(in crate::core) commit_time: i64,
     /// Its weight against the limit.
@@ -128,23 +129,6 @@ impl InFlight {
     }
 }
 
-impl Flight {
-    pub(in crate::core) fn letter(
-        ticket: Ticket,
-        generation: u64,
-        commit_time: i64,
-        letter: &Letter,
-    ) -> Self {
-        Self {
-            ticket,
-            generation,
-            commit_time,
-            bytes: letter.bytes(),
-            cargo: Cargo::Letter,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroUsize;
@@ -164,6 +148,7 @@ mod tests {
         let flight = || Flight {
             ticket,
             generation: 0,
+            epoch: 1,
             commit_time: 0,
             bytes: 10,
             cargo: Cargo::Letter,

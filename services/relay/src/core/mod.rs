@@ -1,7 +1,7 @@
 //! The relay's decisions, pure: inputs and the time come in, actions go out.
 //!
-//! Owns: which LSN may be confirmed and when ([`confirm`]), how a row becomes a record
-//! ([`route`]), how much may be in flight ([`limits`]), and the life cycle around them
+//! Owns: which LSN may be confirmed and when ([`confirm`]), how a row is read ([`columns`];
+//! how it becomes a record is in `events::route`), how much may be in flight ([`limits`]), and the life cycle around them
 //! ([`state`]). Does not own sockets, clocks, logs or metrics.
 //!
 //! Failure promise: whatever the order of messages, acknowledgements, failures and lost
@@ -9,9 +9,9 @@
 //! broker nor the dead-letter topic has acknowledged (D-3).
 
 pub mod backoff;
+pub mod columns;
 pub mod confirm;
 pub mod limits;
-pub mod route;
 pub mod state;
 pub mod txn;
 
@@ -25,10 +25,12 @@ mod properties;
 mod tests;
 
 pub use confirm::Status;
+pub use events::route::{DeadReason, Letter, Record, Router};
 pub use limits::{InFlight, Limits};
-pub use route::{DeadReason, Letter, Record, Router};
 pub use state::Ignored;
-pub use state::{Action, Actions, Failure, Gauges, Input, Lost, Relay, State, StopReason, Timing};
+pub use state::{
+    Action, Actions, Attempt, Epoch, Failure, Gauges, Input, Lost, Relay, State, StopReason, Timing,
+};
 
 /// A point in time, microseconds since an arbitrary start; never falls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

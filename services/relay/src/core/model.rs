@@ -6,7 +6,7 @@ use pgoutput::{
     Begin, Cell, Column, Commit, Insert, Lsn, Message, Oid, Relation, ReplicaIdentity, Tuple,
 };
 
-use crate::core::{Input, Router};
+use crate::core::{Epoch, Input, Router};
 
 pub(super) const OUTBOX: Oid = 7;
 
@@ -24,6 +24,13 @@ pub(super) const COLUMNS: [&str; 8] = [
 pub(super) fn router() -> Router {
     let namespace = Namespace::new("t").unwrap();
     Router::new(&namespace, "/tideline/db/outbox/1", |_| 1_048_576)
+}
+
+pub(super) fn epoch(number: i64) -> Epoch {
+    Epoch {
+        number,
+        source: events::envelope::source("db", number),
+    }
 }
 
 pub(super) fn relation(oid: Oid, schema: &str, name: &str, columns: &[&str]) -> Relation {

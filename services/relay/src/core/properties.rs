@@ -112,7 +112,7 @@ impl Model {
             }
             Action::Stop(reason) => panic!("nobody asked for {reason:?}"),
             Action::SavePosition(_)
-            | Action::Published(..)
+            | Action::Published { .. }
             | Action::Ignored(_)
             | Action::SleepUntil(_)
             | Action::Enter(..) => {}
@@ -177,6 +177,7 @@ impl Model {
         self.input(Input::Connected {
             confirmed,
             status_interval_us: 1_000_000,
+            epoch: super::model::epoch(1),
         });
     }
 

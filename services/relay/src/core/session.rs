@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use std::num::NonZeroUsize;
 
 use ack_tracker::{Ticket, Tracker};
+use events::route::{Routed, Router, Via};
 use pgoutput::{Begin, Commit, Lsn, Oid, Relation, Tuple};
 
+use crate::core::columns::{Columns, MissingColumn, is_outbox};
 use crate::core::confirm::Confirm;
-use crate::core::route::{Columns, MissingColumn, Routed, Router, is_outbox};
 use crate::core::txn::{Txn, entry_position};
 use crate::core::{Moment, state::Lost};
 
@@ -97,9 +98,13 @@ impl Session {
             .txn
             .as_mut()
             .ok_or_else(|| Lost::protocol_text("a row outside a transaction"))?;
-        let routed = router
-            .route(columns, row, txn.next_place())
-            .map_err(|error| Lost::schema(&error))?;
+        let row = columns.read(row).map_err(|error| Lost::schema(&error))?;
+        let place = txn.next_place();
+        let via = Via::Relay {
+            commit_lsn: place.lsn.as_u64(),
+            index: place.index,
+        };
+        let routed = router.route(&row, via);
         self.tracker
             .add_parts(txn.ticket, 1)
             .map_err(|error| Lost::protocol(&error))?;

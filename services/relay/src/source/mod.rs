@@ -3,8 +3,12 @@
 //! Owns opening a stream: who the server is, publication, slot, position, in this order and, as
 //! far as the answer must hold for the stream, on the replication connection itself, so that no
 //! failover can slip in between a check and the stream. Decides nothing that the core decides.
+//!
+//! What an attempt changed for good, a slot made anew or an epoch begun, is told in [`Happened`]
+//! also when the attempt fails afterwards.
 
 mod position;
+mod repair;
 mod slot;
 mod stream;
 
@@ -14,8 +18,11 @@ use replication::{Connection, ReplicationConfig, SystemIdentity};
 use tracing::info;
 
 pub use position::Positions;
+pub use repair::Request;
 pub use stream::{Incoming, Stream, unix_micros};
 
+use crate::config::OnSlotLost;
+use crate::core::{Attempt, Epoch};
 use crate::error::ConnectError;
 
 /// How often between two of the server's timeouts a status is sent (C22).
@@ -34,6 +41,8 @@ pub struct Source {
     pub slot: String,
     /// The publication's name.
     pub publication: String,
+    /// What follows a lost slot.
+    pub on_slot_lost: OnSlotLost,
     /// `relay_position` and `epoch`.
     pub positions: Positions,
 }
@@ -49,29 +58,55 @@ pub struct Connected {
     pub status_interval_us: u64,
     /// The server.
     pub system: SystemIdentity,
-    /// Whether the server is not the one that the epoch names.
+    /// The epoch of this server.
+    pub epoch: Epoch,
+}
+
+/// What a connection attempt did, whatever became of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Happened {
+    /// A lost slot was made anew.
+    pub slot_recreated: bool,
+    /// The slot was moved past a publication gap, or made anew behind it.
+    pub gap_mended: bool,
+    /// The server was not the one of the epoch.
     pub other_server: bool,
+    /// The sweep was asked to look.
+    pub requests: Vec<Request>,
 }
 
 impl Source {
-    /// Checks everything and starts the stream at 0/0, where the slot stands.
+    /// Checks everything, mends what may be mended, and starts the stream at 0/0, where the slot
+    /// stands.
     ///
     /// # Errors
-    /// [`ConnectError`].
+    /// [`ConnectError`]; `happened` tells what was done before it.
     ///
     /// # Cancel safety
     /// A dropped call closes the connection.
-    pub async fn connect(&self) -> Result<Connected, ConnectError> {
+    pub async fn connect(
+        &self,
+        attempt: Attempt,
+        happened: &mut Happened,
+    ) -> Result<Connected, ConnectError> {
         let mut connection = Connection::connect(&self.config).await?;
-        let system = connection.identify_system().await?;
+        // In this order: a server that has left recovery stays out of it, and names its new
+        // pg_timeline. The other way round a promotion in between would go unnoticed.
         slot::refuse_recovery(&mut connection).await?;
+        let system = connection.identify_system().await?;
         slot::check_publication(&mut connection, &self.publication).await?;
+        let epoch = self.epoch(&system, happened).await?;
         let known = self.positions.known().await?;
-        let confirmed = slot::check(&mut connection, self, known.as_ref()).await?;
-        let other_server = self
-            .positions
-            .compare(&system, confirmed, known.as_ref())
+        if attempt.behind_gap {
+            self.mend_gap(&mut connection, happened).await?;
+        }
+        let confirmed = self
+            .slot(&mut connection, &system, known.as_ref(), happened)
             .await?;
+        if !happened.slot_recreated {
+            self.compare(&system, confirmed, known.as_ref(), attempt, happened)
+                .await?;
+        }
         let timeout_us = slot::wal_sender_timeout_us(&mut connection).await?;
         let status_interval_us = match timeout_us {
             0 => NO_TIMEOUT_US,
@@ -88,7 +123,7 @@ impl Source {
             confirmed,
             status_interval_us,
             system,
-            other_server,
+            epoch,
         })
     }
 }

@@ -1,14 +1,12 @@
 //! Publication and slot, as they must be before a stream may start.
 //!
-//! Reads by simple query on the replication connection. Names were checked to need no quoting.
+//! Only looks; what is mended is in [`repair`](super::repair). Reads by simple query on the
+//! replication connection. Names were checked to need no quoting.
 
-use database::relay_position::Position;
 use pgoutput::Lsn;
 use replication::{Connection, ReplicationError, Row};
-use tracing::{info, warn};
 
 use crate::error::ConnectError;
-use crate::source::Source;
 
 /// Refuses a server in recovery (C32).
 pub(super) async fn refuse_recovery(connection: &mut Connection) -> Result<(), ConnectError> {
@@ -75,31 +73,32 @@ pub(super) async fn check_publication(
     Ok(())
 }
 
-/// Checks the slot, and makes it when nothing was ever confirmed through it. Answers its
-/// confirmed position.
-pub(super) async fn check(
-    connection: &mut Connection,
-    source: &Source,
-    known: Option<&Position>,
-) -> Result<Lsn, ConnectError> {
-    let slot = &source.slot;
-    let Some(row) = look(connection, slot).await? else {
-        if let Some(known) = known {
-            let confirmed = Lsn::new(known.confirmed_lsn);
-            return Err(ConnectError::SlotMissing {
-                slot: slot.clone(),
-                confirmed,
-            });
-        }
-        create(source).await?;
-        let row = look(connection, slot)
-            .await?
-            .ok_or(ReplicationError::Answer {
-                column: "slot_name",
-            })?;
-        return judge(slot, connection, &row);
-    };
-    judge(slot, connection, &row)
+/// What is in the slot's place.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// Nothing.
+    Nothing,
+    /// A slot whose log the server gave up, and how it says so.
+    Lost(String),
+    /// A slot to stream from, with its confirmed position.
+    Usable(Lsn),
+}
+
+/// Looks at the slot.
+///
+/// # Errors
+/// [`ConnectError::SlotBusy`] when anybody holds it, be it lost or in the making;
+/// [`ConnectError::SlotForeign`] when it is not one of ours.
+pub(super) async fn look(connection: &mut Connection, slot: &str) -> Result<Found, ConnectError> {
+    let sql = format!(
+        "SELECT plugin::text, database::text, (database = current_database())::text AS here, active_pid::text, \
+            restart_lsn::text, confirmed_flush_lsn::text, wal_status \
+         FROM pg_replication_slots WHERE slot_name = '{slot}'"
+    );
+    match connection.query(&sql).await?.into_iter().next() {
+        None => Ok(Found::Nothing),
+        Some(row) => judge(slot, connection, &row),
+    }
 }
 
 /// The server's `wal_sender_timeout` on this connection, microseconds; 0 for none.
@@ -114,17 +113,12 @@ pub(super) async fn wal_sender_timeout_us(
     Ok(millis.saturating_mul(1_000))
 }
 
-fn judge(slot: &str, connection: &Connection, row: &Row) -> Result<Lsn, ConnectError> {
+fn judge(slot: &str, connection: &Connection, row: &Row) -> Result<Found, ConnectError> {
     let value = |column| row.get(column).unwrap_or_default().to_owned();
-    if row.get("wal_status") == Some("lost") || row.get("restart_lsn").is_none() {
-        let version = connection.parameter("server_version").unwrap_or_default();
-        let why = format!("wal_status {} on version {version}", value("wal_status"));
-        return Err(ConnectError::SlotInvalidated {
-            slot: slot.to_owned(),
-            why,
-        });
-    }
-    if row.get("plugin") != Some("pgoutput") || row.get("here") != Some("true") {
+    // While another relay makes the slot, its plugin and positions are not there yet.
+    let in_the_making = row.get("active_pid").is_some() && row.get("plugin").is_none();
+    let ours = row.get("plugin") == Some("pgoutput") && row.get("here") == Some("true");
+    if !ours && !in_the_making {
         let (plugin, database) = (value("plugin"), value("database"));
         return Err(ConnectError::SlotForeign {
             slot: slot.to_owned(),
@@ -138,54 +132,18 @@ fn judge(slot: &str, connection: &Connection, row: &Row) -> Result<Lsn, ConnectE
             pid: pid.to_owned(),
         });
     }
-    let column = "confirmed_flush_lsn";
-    text(row, column)?
-        .parse()
-        .map_err(|_| ReplicationError::Answer { column }.into())
-}
-
-async fn look(connection: &mut Connection, slot: &str) -> Result<Option<Row>, ConnectError> {
-    let sql = format!(
-        "SELECT slot_name::text, plugin::text, database::text, (database = current_database())::text AS here, \
-            active_pid::text, restart_lsn::text, confirmed_flush_lsn::text, wal_status \
-         FROM pg_replication_slots WHERE slot_name = '{slot}'"
-    );
-    Ok(connection.query(&sql).await?.into_iter().next())
-}
-
-/// Makes the slot: waits for every open transaction, for as long as a statement may take (C33).
-async fn create(source: &Source) -> Result<(), ConnectError> {
-    let slot = &source.slot;
-    let client = source.pool.get().await?;
-    warn!(slot, "slot does not exist and was never used: creating it");
-    match database::slots::create(&client, slot).await {
-        Ok(lsn) => {
-            info!(slot, from = %Lsn::new(lsn), "slot created");
-            Ok(())
-        }
-        // Another relay was faster.
-        Err(error)
-            if error
-                .sql_state()
-                .is_some_and(|state| state.code() == "42710") =>
-        {
-            Ok(())
-        }
-        Err(error) if error.class() == events::Class::Unsure => {
-            const BLOCKERS: &str = "select coalesce(string_agg(format('process %s (%s) since %s', pid, \
-                    application_name, xact_start), ', ' order by xact_start), 'transactions that ended meanwhile') \
-                from pg_stat_activity where backend_xid is not null and pid <> pg_backend_pid()";
-            let blockers = match source.pool.get().await?.query_one(BLOCKERS, &[]).await {
-                Ok(row) => row.try_get(0).unwrap_or_default(),
-                Err(_) => String::from("transactions that could not be read"),
-            };
-            Err(ConnectError::SlotBlocked {
-                slot: slot.clone(),
-                blockers,
-            })
-        }
-        Err(error) => Err(error.into()),
+    if row.get("wal_status") == Some("lost") || row.get("restart_lsn").is_none() {
+        let version = connection.parameter("server_version").unwrap_or_default();
+        let status = value("wal_status");
+        return Ok(Found::Lost(format!(
+            "wal_status {status} on version {version}"
+        )));
     }
+    let column = "confirmed_flush_lsn";
+    let confirmed = text(row, column)?
+        .parse()
+        .map_err(|_| ReplicationError::Answer { column })?;
+    Ok(Found::Usable(confirmed))
 }
 
 async fn one(connection: &mut Connection, sql: &str) -> Result<Row, ConnectError> {

@@ -58,7 +58,7 @@ impl Stream {
                 // Version 18 skips the rows of a missing publication and only says so.
                 if notice.severity == "WARNING" && notice.message.contains("publication") {
                     return Incoming::Input(Input::Lost(Lost::publication(format!(
-                        "postgres skips rows: {}; rows committed meanwhile are for the sweep",
+                        "postgres skips rows: {}; they are for the sweep",
                         notice.message
                     ))));
                 }
@@ -78,8 +78,8 @@ impl Stream {
             }
             Err(error) if error.is_publication_missing() => {
                 Incoming::Input(Input::Lost(Lost::publication(format!(
-                    "{}; create the publication again; if the slot does not get past this point, advance it with \
-                     pg_replication_slot_advance and deliver what the ledger lacks",
+                    "{}; once the publication is there again, the slot is moved past this point, and the sweep \
+                     delivers the rows in between",
                     chain(&error)
                 ))))
             }

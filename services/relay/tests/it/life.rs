@@ -1,4 +1,4 @@
-//! Two relays, a lost slot, a missing publication, servers that come and go.
+//! Two relays, a slot and a publication that wait for an operator, connections that come and go.
 
 use std::time::{Duration, Instant};
 
@@ -38,8 +38,8 @@ async fn a_standby_takes_over() {
     second.stop().await;
 }
 
-/// C29: a slot that was in use and is gone is told, never passed over; an operator's repair is
-/// picked up.
+/// C29: with `on_slot_lost = "stop"` a slot that was in use and is gone is told, never passed over;
+/// an operator's repair is picked up, and the sweep is asked to look.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_slot_is_told_until_it_is_mended() {
     let mut rig = Rig::new().await;
@@ -53,7 +53,7 @@ async fn a_lost_slot_is_told_until_it_is_mended() {
         rig.sql.batch_execute(&drop_slot).await.ok()
     })
     .await;
-    let relay = rig.spawn(&[]);
+    let relay = rig.spawn(&[("TIDELINE_RELAY__ON_SLOT_LOST", "stop")]);
     relay.reaches("slot_lost").await;
     let (status, text) = relay.get("/readyz").await.unwrap();
     assert_eq!(status, 503);
@@ -65,6 +65,12 @@ async fn a_lost_slot_is_told_until_it_is_mended() {
     let repair = format!("select pg_create_logical_replication_slot('{slot}', 'pgoutput')");
     rig.sql.batch_execute(&repair).await.unwrap();
     relay.reaches("streaming").await;
+    assert_eq!(
+        rig.requests("slot_ahead").await,
+        1,
+        "nobody knows what the new slot skipped"
+    );
+    assert_eq!(rig.requests("slot_lost").await, 0);
     rig.insert(&["2"]).await;
     rig.records(&rig.topic("posts.v1"), 2).await;
     relay.stop().await;
@@ -126,45 +132,6 @@ async fn a_publication_that_lacks_something_is_told_until_it_is_mended() {
     assert!(relay.metric("tideline_relay_publication_gaps_total").await >= 1.0);
     rig.insert(&["1"]).await;
     rig.records(&rig.topic("posts.v1"), 1).await;
-    relay.stop().await;
-}
-
-/// C34: the publication goes away while records flow. Before version 18 the slot cannot get past
-/// the spot; the fix that the relay names works.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_publication_dropped_while_streaming_is_told_and_the_named_fix_works() {
-    let mut rig = Rig::new().await;
-    let relay = rig.start().await;
-    let topic = rig.topic("posts.v1");
-    rig.insert(&["1"]).await;
-    rig.records(&topic, 1).await;
-    rig.confirmed_all().await;
-    rig.sql
-        .batch_execute("drop publication tideline_outbox")
-        .await
-        .unwrap();
-    rig.insert(&["2"]).await;
-    relay.reaches("publication_gap").await;
-    let recreate = "create publication tideline_outbox for table tideline.outbox
-         with (publish = 'insert', publish_via_partition_root = true)";
-    rig.sql.batch_execute(recreate).await.unwrap();
-    let slot = rig.deployment.slot();
-    let advance = format!("select pg_replication_slot_advance('{slot}', pg_current_wal_lsn())");
-    // Fails while the relay tries again.
-    eventually("the slot is free", async || {
-        rig.sql.batch_execute(&advance).await.ok()
-    })
-    .await;
-    let after = rig.insert(&["3"]).await;
-    eventually("rows behind the spot arrive", async || {
-        rig.all_records(&topic)
-            .await
-            .iter()
-            .any(|record| record.id() == after[0])
-            .then_some(())
-    })
-    .await;
-    assert!(relay.metric("tideline_relay_publication_gaps_total").await >= 1.0);
     relay.stop().await;
 }
 

@@ -6,7 +6,9 @@
 )]
 
 mod delivery;
+mod failover;
 mod life;
 mod odd_rows;
 mod process;
+mod recovery;
 mod rig;

@@ -74,7 +74,7 @@ impl Drop for Process {
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_codes_tell_why() {
     let rig = Rig::new().await;
-    let mut wrong = Process::start(&rig, &[("TIDELINE_RELAY__SLOT", "Not a slot")]);
+    let mut wrong = Process::start(&rig, &[("TIDELINE_POSTGRES__SLOT", "Not a slot")]);
     assert_eq!(wrong.exit_code().await, Some(64));
     let mut lonely = Process::start(
         &rig,

@@ -51,7 +51,10 @@ impl Stored {
 
 impl Rig {
     pub(crate) async fn new() -> Self {
-        let deployment = Deployment::new().await;
+        Self::of(Deployment::new().await).await
+    }
+
+    pub(crate) async fn of(deployment: Deployment) -> Self {
         Self {
             sql: deployment.sql().await,
             deployment,
@@ -138,6 +141,21 @@ impl Rig {
 
     pub(crate) async fn one<T: for<'a> tokio_postgres::types::FromSql<'a>>(&self, sql: &str) -> T {
         self.sql.query_one(sql, &[]).await.unwrap().get(0)
+    }
+
+    /// How often the sweep was asked to look for this reason.
+    pub(crate) async fn requests(&self, reason: &str) -> i64 {
+        let sql = format!("select count(*) from tideline.sweep_request where reason = '{reason}'");
+        self.one(&sql).await
+    }
+
+    /// Waits until the topic has a record of this event; answers it.
+    pub(crate) async fn record_of(&self, topic: &str, id: i64) -> Stored {
+        eventually("the record is in the topic", async || {
+            let all = self.all_records(topic).await;
+            all.into_iter().find(|record| record.id() == id)
+        })
+        .await
     }
 
     /// Waits until the slot has confirmed everything there is now.

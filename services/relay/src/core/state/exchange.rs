@@ -1,12 +1,14 @@
 //! What the core is told, and what it asks for.
 
-use events::{Class, EventId};
+use events::{
+    Class, EventId,
+    route::{Letter, Record},
+};
 use pgoutput::{Lsn, Message};
 
 use super::{Failure, Ignored, Lost, State, StopReason};
 use crate::core::Moment;
 use crate::core::confirm::Status;
-use crate::core::route::{Letter, Record};
 
 /// What happened.
 #[derive(Debug)]
@@ -17,7 +19,13 @@ pub enum Input {
         confirmed: Lsn,
         /// Microseconds between periodic statuses: a third of `wal_sender_timeout`.
         status_interval_us: u64,
+        /// The epoch of this server.
+        epoch: Epoch,
     },
+    /// The slot was moved past the spot where the publication was missing.
+    GapMended,
+    /// Another epoch has begun while the stream runs.
+    Epoch(Epoch),
     /// Connecting failed.
     Refused(Failure),
     /// The stream ended.
@@ -64,8 +72,15 @@ pub enum Action {
     PauseRead,
     /// Take again.
     ResumeRead,
-    /// This event, committed at that Unix microsecond, is at the broker: ledger.
-    Published(EventId, i64),
+    /// This event is at the broker: ledger.
+    Published {
+        /// The event.
+        event: EventId,
+        /// When it committed, Unix microseconds.
+        commit_time: i64,
+        /// The epoch that its record names.
+        epoch: i64,
+    },
     /// Count a message that means nothing here.
     Ignored(Ignored),
     /// Come back at this moment at the latest.
@@ -78,6 +93,25 @@ pub enum Action {
     Enter(State, String),
     /// End. Everything that could be finished is.
     Stop(StopReason),
+}
+
+/// The epoch under which records are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Epoch {
+    /// Its number; the ledger takes entries of the newest one only.
+    pub number: i64,
+    /// `ce_source` of its records.
+    pub source: String,
+}
+
+/// What a connection attempt has to know of the connections before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// What this process has confirmed last; zero before the first connection.
+    pub confirmed: Lsn,
+    /// The last stream ended where the publication was missing: the slot has to be moved past
+    /// that spot before it can stream again.
+    pub behind_gap: bool,
 }
 
 /// Actions in the order in which they must be carried out.

@@ -13,13 +13,12 @@
 //! nothing here sleeps. A connection is given up as a whole: what it had enqueued may still be
 //! acknowledged, which empties the limits and fills the ledger, but confirms nothing.
 
-use events::Class;
+use events::{Class, route::Routed};
 use pgoutput::{Lsn, Message};
 
 use crate::core::backoff::Backoff;
 use crate::core::confirm::Confirm;
 use crate::core::limits::{Cargo, Flight};
-use crate::core::route::Routed;
 use crate::core::session::{Inserted, Session};
 use crate::core::{InFlight, Limits, Moment, Router};
 
@@ -28,7 +27,7 @@ mod reason;
 mod settle;
 mod words;
 
-pub use exchange::{Action, Actions, Input, Timing};
+pub use exchange::{Action, Actions, Attempt, Epoch, Input, Timing};
 pub use reason::{Failure, Lost, StopReason};
 pub use words::{Gauges, Ignored, State};
 
@@ -41,6 +40,7 @@ const REPAIR_US: u64 = 15_000_000;
 #[derive(Debug)]
 pub struct Relay {
     router: Router,
+    epoch: i64,
     timing: Timing,
     flying: InFlight,
     backoff: Backoff,
@@ -53,6 +53,7 @@ pub struct Relay {
     asked: bool,
     started_at: Option<Moment>,
     connected_before: bool,
+    behind_gap: bool,
     connected_at: Moment,
     /// When the server was last heard of, or asked again after a pause.
     heard_at: Moment,
@@ -69,10 +70,11 @@ pub struct Relay {
 
 impl Relay {
     /// A relay that has not begun. Its first step, whatever the input, connects. `seed` spreads
-    /// the waits of several processes.
+    /// the waits of several processes. Until [`Input::Connected`] names the epoch, nothing is routed.
     pub fn new(router: Router, limits: Limits, timing: Timing, seed: u64) -> Self {
         Self {
             router,
+            epoch: 0,
             timing,
             flying: InFlight::new(limits),
             backoff: Backoff::new(seed),
@@ -83,6 +85,7 @@ impl Relay {
             asked: false,
             started_at: None,
             connected_before: false,
+            behind_gap: false,
             connected_at: Moment(0),
             heard_at: Moment(0),
             progress_at: Moment(0),
@@ -107,9 +110,15 @@ impl Relay {
             Input::Connected {
                 confirmed,
                 status_interval_us,
+                epoch,
             } => {
+                self.begin_epoch(&epoch);
                 self.connected(confirmed, status_interval_us, now, &mut out);
             }
+            Input::GapMended => self.behind_gap = false,
+            // Refusals of older entries tell nothing new.
+            Input::Epoch(epoch) if epoch.number <= self.epoch => {}
+            Input::Epoch(epoch) => self.begin_epoch(&epoch),
             Input::Refused(failure) => self.refused(failure, now, &mut out),
             Input::Lost(lost) => self.lost(lost, now, &mut out),
             Input::Message(at, message) => self.message(at, message, now, &mut out),
@@ -156,9 +165,24 @@ impl Relay {
         }
     }
 
+    /// What the next connection attempt has to know.
+    pub fn attempt(&self) -> Attempt {
+        Attempt {
+            confirmed: self.gauges().confirmed,
+            behind_gap: self.behind_gap,
+        }
+    }
+
     /// The state the relay is in.
     pub const fn state(&self) -> State {
         self.state
+    }
+
+    /// Records that are made from now on carry it. Those in flight keep the one they were made
+    /// under, and so do their ledger entries.
+    fn begin_epoch(&mut self, epoch: &Epoch) {
+        self.epoch = epoch.number;
+        self.router.set_source(&epoch.source);
     }
 
     fn connected(&mut self, confirmed: Lsn, interval_us: u64, now: Moment, out: &mut Actions) {
@@ -173,12 +197,15 @@ impl Relay {
         self.connected_at = now;
         self.heard_at = now;
         self.progress_at = now;
-        self.saved.1 = self.saved.1.max(now);
+        // A slot that was made anew, or another server, may stand further back.
+        self.saved = (self.saved.0.min(confirmed), self.saved.1.max(now));
         self.enter(State::Streaming, format!("from {confirmed}"), out);
     }
 
     fn refused(&mut self, failure: Failure, now: Moment, out: &mut Actions) {
         self.asked = false;
+        // The relay that holds the slot has the gap before it.
+        self.behind_gap &= failure.state != State::Standby;
         let patient = now.since(self.started_at.unwrap_or(now)) < self.timing.startup_budget_us;
         if !self.connected_before
             && failure.class == Class::Config
@@ -194,6 +221,7 @@ impl Relay {
 
     fn lost(&mut self, lost: Lost, now: Moment, out: &mut Actions) {
         if self.session.is_some() {
+            self.behind_gap |= lost.state == State::PublicationGap;
             self.hang_up(out);
             self.wait_in(lost.state, lost.text, now, out);
         }
@@ -256,6 +284,7 @@ impl Relay {
                         let tag = self.flying.enter(Flight {
                             ticket: txn.ticket,
                             generation: self.generation,
+                            epoch: self.epoch,
                             commit_time: txn.commit_time,
                             bytes,
                             cargo,
@@ -263,9 +292,14 @@ impl Relay {
                         out.push(Action::Produce(tag, record));
                     }
                     Routed::Letter(letter) => {
-                        let flight =
-                            Flight::letter(txn.ticket, self.generation, txn.commit_time, &letter);
-                        let tag = self.flying.enter(flight);
+                        let tag = self.flying.enter(Flight {
+                            ticket: txn.ticket,
+                            generation: self.generation,
+                            epoch: self.epoch,
+                            commit_time: txn.commit_time,
+                            bytes: letter.bytes(),
+                            cargo: Cargo::Letter,
+                        });
                         out.push(Action::DeadLetter(tag, letter));
                     }
                 }
@@ -284,7 +318,11 @@ impl Relay {
             session.complete(flight.ticket);
         }
         if let Cargo::Record(summary) = flight.cargo {
-            out.push(Action::Published(summary.event, flight.commit_time));
+            out.push(Action::Published {
+                event: summary.event,
+                commit_time: flight.commit_time,
+                epoch: flight.epoch,
+            });
         }
     }
 
@@ -292,7 +330,7 @@ impl Relay {
         let Some(flight) = self.flying.leave(tag) else {
             return;
         };
-        match (class, flight.cargo) {
+        match (class, &flight.cargo) {
             (Class::Record, Cargo::Record(summary)) => {
                 // On a connection that is gone the row will come again, and fail again.
                 if self
@@ -300,14 +338,12 @@ impl Relay {
                     .as_ref()
                     .is_some_and(|session| session.owns(flight.generation))
                 {
-                    let letter = self.router.refused(&summary);
-                    let flight = Flight::letter(
-                        flight.ticket,
-                        flight.generation,
-                        flight.commit_time,
-                        &letter,
-                    );
-                    let tag = self.flying.enter(flight);
+                    let letter = self.router.refused(summary);
+                    let tag = self.flying.enter(Flight {
+                        bytes: letter.bytes(),
+                        cargo: Cargo::Letter,
+                        ..flight
+                    });
                     out.push(Action::DeadLetter(tag, letter));
                 }
             }

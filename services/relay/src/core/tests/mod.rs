@@ -6,6 +6,8 @@ use pgoutput::{Cell, Lsn, Message, Truncate};
 use super::model::*;
 use super::*;
 
+mod recovery;
+
 const SECOND: u64 = 1_000_000;
 
 struct Walk {
@@ -71,6 +73,15 @@ fn connected(confirmed: u64) -> Input {
     Input::Connected {
         confirmed: Lsn::new(confirmed),
         status_interval_us: 3 * SECOND,
+        epoch: epoch(1),
+    }
+}
+
+fn published(event: i64, epoch: i64) -> Action {
+    Action::Published {
+        event: EventId(event),
+        commit_time: 0,
+        epoch,
     }
 }
 
@@ -179,7 +190,7 @@ fn confirmed_waits_for_the_oldest_open_transaction() {
     walk.step(Input::Acked(second));
     assert_eq!(walk.status_after(SECOND), None, "nothing new to say");
     let actions = walk.step(Input::Acked(first));
-    assert!(actions.contains(&Action::Published(EventId(1), 0)));
+    assert!(actions.contains(&published(1, 1)));
     let status = status(&actions).unwrap();
     assert_eq!(
         status.confirmed,
@@ -296,7 +307,7 @@ fn a_sink_without_progress_closes_the_replication_connection() {
     // The late acknowledgement fills the ledger and confirms nothing on the new connection.
     walk.step(connected(100));
     let actions = walk.step(Input::Acked(tag));
-    assert!(actions.contains(&Action::Published(EventId(1), 0)));
+    assert!(actions.contains(&published(1, 1)));
     assert_eq!(
         walk.status_after(3 * SECOND).unwrap().confirmed,
         Lsn::new(100)
@@ -362,7 +373,7 @@ fn a_refused_record_becomes_a_dead_letter_and_the_stream_moves_on() {
     assert!(
         !actions
             .iter()
-            .any(|action| matches!(action, Action::Published(..))),
+            .any(|action| matches!(action, Action::Published { .. })),
         "a dead letter is not published"
     );
     assert_eq!(walk.status_after(SECOND).unwrap().confirmed, Lsn::new(120));
