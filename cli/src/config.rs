@@ -1,6 +1,6 @@
 //! The sections of the shared configuration that the commands read.
 
-use runtime::config::sections::{Auth, Cql, Kafka, Log, Postgres, Startup};
+use runtime::config::sections::{Auth, Cql, Kafka, Log, Postgres, Startup, Timelines};
 use serde::{Deserialize, Serialize};
 
 /// The configuration.
@@ -19,4 +19,8 @@ pub struct Config {
     pub postgres: Postgres,
     /// `[startup]`
     pub startup: Startup,
+    /// `[sweep]`: to tell what the sweep would do.
+    pub sweep: sweep::config::Section,
+    /// `[timelines]`
+    pub timelines: Timelines,
 }

@@ -3,9 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use cli::Answer;
 use runtime::exit::finish;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    finish("tideline", cli::run(cli::Arguments::parse()).await)
+    match cli::run(cli::Arguments::parse()).await {
+        Ok(Answer::Differs) => ExitCode::from(1),
+        outcome => finish("tideline", outcome.map(drop)),
+    }
 }

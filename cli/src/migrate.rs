@@ -17,39 +17,18 @@ use tokio::time::Instant;
 
 use crate::config::Config;
 
-/// The arguments.
-#[derive(Clone, Debug, clap::Args)]
-pub struct Arguments {
-    /// The relay's replication slot. Give the same value to the relay (relay.slot).
-    #[arg(
-        long,
-        env = "TIDELINE_RELAY__SLOT",
-        default_value = "tideline_relay",
-        value_name = "NAME"
-    )]
-    slot: String,
-    /// The publication of the outbox. Give the same value to the relay (relay.publication).
-    #[arg(
-        long,
-        env = "TIDELINE_RELAY__PUBLICATION",
-        default_value = "tideline_outbox",
-        value_name = "NAME"
-    )]
-    publication: String,
-}
-
 /// Migrates and reports, a line per server.
 ///
 /// # Errors
 /// [`Exit`] with the first server that failed; what was done before it stays.
-pub async fn run(config: &Config, arguments: &Arguments) -> Result<(), Exit> {
+pub async fn run(config: &Config) -> Result<(), Exit> {
     let namespace = Namespace::new(&config.kafka.namespace).map_err(Exit::config)?;
     let waiting = Waiting::until(config.startup.budget.0);
 
     let options = migrations::Options {
         url: config.postgres.url.expose(),
-        slot: &arguments.slot,
-        publication: &arguments.publication,
+        slot: &config.postgres.slot,
+        publication: &config.postgres.publication,
     };
     let report = waiting
         .wait("postgres", database::Error::class, || {

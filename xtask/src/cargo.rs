@@ -8,7 +8,7 @@ use crate::repository;
 use crate::screen;
 
 /// The packages that make the running system, in flow order.
-pub(crate) const SERVICES: [&str; 4] = ["write-api", "relay", "fanout", "read-api"];
+pub(crate) const SERVICES: [&str; 5] = ["write-api", "relay", "sweep", "fanout", "read-api"];
 
 /// Runs `cargo` with the given words.
 pub(crate) fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Result<(), Failure> {
@@ -36,12 +36,12 @@ pub(crate) fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Result<(), 
     Err(Failure::program(&format!("cargo {shown}"), status))
 }
 
-/// Builds the release programs of the services, the command line and the demo. Always the same
-/// set: another one would make cargo unify features anew and build half of it again.
+/// Builds the release programs of the services, the command line, the demo and the bench. Always
+/// the same set: another one would make cargo unify features anew and build half of it again.
 pub(crate) fn build_release() -> Result<(), Failure> {
     screen::line("building release programs (the first time usually 5 min, then seconds) …");
     let mut arguments = vec!["build", "--release", "--bins"];
-    for package in SERVICES.iter().chain(&["cli", "demo"]) {
+    for package in SERVICES.iter().chain(&["cli", "demo", "bench"]) {
         arguments.extend(["-p", package]);
     }
     run(&arguments, &[])

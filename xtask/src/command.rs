@@ -15,12 +15,14 @@ pub(crate) enum Command {
     Supervise,
     Demo,
     Test,
+    Chaos,
+    Bench,
     Tidy,
     Ci,
     Help,
 }
 
-const ALL: [(Command, &str, &str); 10] = [
+const ALL: [(Command, &str, &str); 12] = [
     (
         Command::Up,
         "up",
@@ -47,6 +49,16 @@ const ALL: [(Command, &str, &str); 10] = [
         Command::Test,
         "test",
         "all tests against real servers; more words go to `cargo test`",
+    ),
+    (
+        Command::Chaos,
+        "chaos",
+        "one fault on real servers under load, judged; `./x chaos --list` shows all",
+    ),
+    (
+        Command::Bench,
+        "bench",
+        "what the account costs and finding takes: `./x bench sweep`",
     ),
     (
         Command::Tidy,
@@ -79,7 +91,10 @@ impl Command {
 
     /// Whether `--help` behind it is for the program it starts.
     pub(crate) fn passes_arguments(self) -> bool {
-        matches!(self, Self::Demo | Self::Test | Self::Supervise)
+        matches!(
+            self,
+            Self::Demo | Self::Test | Self::Chaos | Self::Bench | Self::Supervise
+        )
     }
 
     /// Refuses words behind a command that takes none.

@@ -5,7 +5,9 @@
 //! order their steps run; servers are the sandbox's business, the demo and the
 //! judge are programs of their own.
 
+mod bench;
 mod cargo;
+mod chaos;
 mod ci;
 mod command;
 mod demo;
@@ -56,6 +58,8 @@ fn perform(command: Command, rest: &[String]) -> Result<(), Failure> {
         Command::Supervise => supervise::supervise(rest),
         Command::Demo => demo::demo(rest),
         Command::Test => test::test(rest),
+        Command::Chaos => chaos::chaos(rest),
+        Command::Bench => bench::bench(rest),
         Command::Tidy => command.without_arguments(rest).and_then(|()| tidy::tidy()),
         Command::Ci => command.without_arguments(rest).and_then(|()| ci::ci()),
         Command::Help => {

@@ -16,17 +16,28 @@ pub(crate) fn sandbox() -> Instance {
     Instance::open(&root(), "sandbox")
 }
 
-/// The sandbox of the tests, with data of its own.
+/// The sandbox of the tests, with data of its own. The variable names another one, for a second
+/// run beside the first; the test kit reads it too.
 pub(crate) fn test_sandbox() -> Instance {
-    Instance::open(&root(), "sandbox-test")
+    let name = env::var("TESTKIT_INSTANCE").unwrap_or_else(|_| "sandbox-test".to_owned());
+    Instance::open(&root(), &name)
 }
 
 /// A program that `cargo build --release` made.
 pub(crate) fn release_binary(name: &str) -> PathBuf {
+    binary("release", name)
+}
+
+/// A program that `cargo build` made.
+pub(crate) fn debug_binary(name: &str) -> PathBuf {
+    binary("debug", name)
+}
+
+fn binary(profile: &str, name: &str) -> PathBuf {
     let target = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     // A relative path means relative to where cargo runs, which is the root.
     root()
         .join(target.unwrap_or_else(|| PathBuf::from("target")))
-        .join("release")
+        .join(profile)
         .join(name)
 }

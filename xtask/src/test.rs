@@ -10,9 +10,11 @@ use crate::repository;
 use crate::screen;
 use crate::servers::say;
 
-const CRASH_POINTS: &str = "write-api/crash-points,relay/crash-points,fanout/crash-points";
+const CRASH_POINTS: &str =
+    "write-api/crash-points,relay/crash-points,sweep/crash-points,fanout/crash-points";
 
-pub(crate) fn test(rest: &[String]) -> Result<(), Failure> {
+/// Builds the debug programs of the services, with their crash points.
+pub(crate) fn build_services() -> Result<(), Failure> {
     screen::line("building the services with crash points …");
     // The same words as in testkit, which then finds everything fresh.
     let mut build = vec!["build"];
@@ -20,7 +22,11 @@ pub(crate) fn test(rest: &[String]) -> Result<(), Failure> {
         build.extend(["-p", package]);
     }
     build.extend(["--features", CRASH_POINTS]);
-    cargo::run(&build, &[])?;
+    cargo::run(&build, &[])
+}
+
+pub(crate) fn test(rest: &[String]) -> Result<(), Failure> {
+    build_services()?;
     cargo::run(&["build", "-p", "cli"], &[])?;
 
     screen::line("starting the test servers with fresh data …");

@@ -2,6 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
+mod epoch;
+mod explain;
+mod reconcile;
+mod stage;
+
 use std::process::{Command, Output};
 
 use database::Pool;
@@ -32,7 +37,7 @@ async fn migrate_does_what_is_missing_and_then_nothing() {
         variable("TIDELINE_KAFKA__NAMESPACE", &name),
         variable("TIDELINE_CQL__NODES", servers.cql_node()),
         variable("TIDELINE_CQL__KEYSPACE", &name),
-        variable("TIDELINE_RELAY__SLOT", &name),
+        variable("TIDELINE_POSTGRES__SLOT", &name),
         // Another part's option: none of this command's business.
         variable("TIDELINE_RELAY__ADMIN", "127.0.0.1:1"),
     ];
@@ -47,7 +52,7 @@ async fn migrate_does_what_is_missing_and_then_nothing() {
         "16 created",
         "epoch 1 begun",
         &format!("slot {name} created"),
-        "5 topics created",
+        "6 topics created",
     ] {
         assert!(said.contains(part), "{part:?} is missing in:\n{said}");
     }
@@ -103,7 +108,10 @@ fn wrong_configuration_is_told_with_its_place() {
         failed.contains("TIDELINE_KAFKA__BROKRES") && failed.contains("brokers"),
         "{failed}"
     );
-    let output = tideline(&["migrate", "--slot", "Not-A-Slot"], &[]);
+    let output = tideline(
+        &["migrate"],
+        &[variable("TIDELINE_POSTGRES__SLOT", "Not-A-Slot")],
+    );
     assert_eq!(output.status.code(), Some(64));
 }
 

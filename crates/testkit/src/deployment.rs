@@ -5,7 +5,7 @@ use events::Namespace;
 use kafka::KafkaConfig;
 use tokio_postgres::NoTls;
 
-use crate::{Servers, names::unique};
+use crate::{Cluster, Servers, names::unique};
 
 /// A fresh database, topics, keyspace and slot. Dropping it drops slot and topics, so that the
 /// servers do not run out of either; the rest goes with the instance's data.
@@ -13,6 +13,8 @@ use crate::{Servers, names::unique};
 pub struct Deployment {
     name: String,
     servers: &'static Servers,
+    /// URL of the database `postgres` where its own is.
+    maintenance_url: String,
 }
 
 impl Deployment {
@@ -21,10 +23,24 @@ impl Deployment {
     /// # Panics
     /// When a server refuses.
     pub async fn new() -> Self {
+        let maintenance_url = Servers::get().await.postgres_url("postgres");
+        Self::at(maintenance_url).await
+    }
+
+    /// Makes one with its database on another server than the shared one.
+    ///
+    /// # Panics
+    /// When a server refuses.
+    pub async fn on(cluster: &Cluster) -> Self {
+        Self::at(cluster.url("postgres")).await
+    }
+
+    async fn at(maintenance_url: String) -> Self {
         let servers = Servers::get().await;
         let deployment = Self {
             name: unique("t"),
             servers,
+            maintenance_url,
         };
         let url = deployment.database_url();
         let slot = deployment.slot();
@@ -53,7 +69,11 @@ impl Deployment {
 
     /// URL of its database.
     pub fn database_url(&self) -> String {
-        self.servers.postgres_url(&self.name)
+        let (server, _) = self
+            .maintenance_url
+            .rsplit_once('/')
+            .expect("a Postgres URL ends in /database");
+        format!("{server}/{}", self.name)
     }
 
     /// First part of its topic and group names.
@@ -92,7 +112,7 @@ impl Deployment {
             ("TIDELINE_KAFKA__NAMESPACE", self.name.clone()),
             ("TIDELINE_CQL__NODES", self.servers.cql_node()),
             ("TIDELINE_CQL__KEYSPACE", self.keyspace()),
-            ("TIDELINE_RELAY__SLOT", self.slot()),
+            ("TIDELINE_POSTGRES__SLOT", self.slot()),
             (
                 "TIDELINE_AUTH__SECRET_FILE",
                 self.servers.setting("TIDELINE_AUTH__SECRET_FILE"),
@@ -114,7 +134,7 @@ impl Deployment {
 
 impl Drop for Deployment {
     fn drop(&mut self) {
-        let url = self.servers.postgres_url("postgres");
+        let url = self.maintenance_url.clone();
         let slot = self.slot();
         let kafka = self.kafka_config();
         // The test's runtime may be ending, so this one is its own.

@@ -7,6 +7,7 @@
 //! Does not own: what a test asserts. `./x test` stops the servers afterwards.
 
 mod binaries;
+mod cluster;
 mod deployment;
 mod names;
 mod pipeline;
@@ -14,9 +15,10 @@ mod servers;
 mod wait;
 
 pub use binaries::binary;
+pub use cluster::{Backup, Cluster};
 pub use deployment::Deployment;
 pub use names::{free_address, unique};
-pub use pipeline::Pipeline;
+pub use pipeline::{Pipeline, ready};
 pub use sandbox::{Server, Service, ServiceProcess, Signal};
 pub use servers::Servers;
 pub use wait::{eventually, eventually_within};

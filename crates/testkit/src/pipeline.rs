@@ -21,7 +21,14 @@ impl Pipeline {
     /// # Panics
     /// When a server refuses.
     pub async fn new() -> Self {
-        let deployment = Deployment::new().await;
+        Self::of(Deployment::new().await)
+    }
+
+    /// Addresses for the services of this deployment; starts none of them.
+    ///
+    /// # Panics
+    /// When the system has no free port.
+    pub fn of(deployment: Deployment) -> Self {
         let mut env = deployment.env();
         for key in [
             "WRITE_API__LISTEN",
@@ -30,6 +37,7 @@ impl Pipeline {
             "READ_API__ADMIN",
             "RELAY__ADMIN",
             "FANOUT__ADMIN",
+            "SWEEP__ADMIN",
         ] {
             env.push((format!("TIDELINE_{key}"), free_address()));
         }
@@ -68,11 +76,7 @@ impl Pipeline {
     /// # Panics
     /// When it is not ready in time; its last log lines are told.
     pub async fn start(&self, service: Service, extra: &[(&str, &str)]) -> ServiceProcess {
-        let mut process = self.spawn(service, extra);
-        let ready =
-            tokio::task::spawn_blocking(move || process.wait_ready(READY).map(|()| process));
-        let outcome = ready.await.expect("the thread that waits does not panic");
-        outcome.unwrap_or_else(|error| panic!("{error}"))
+        ready(self.spawn(service, extra)).await
     }
 
     /// Starts a service and does not wait.
@@ -80,6 +84,14 @@ impl Pipeline {
     /// # Panics
     /// When its binary cannot be started.
     pub fn spawn(&self, service: Service, extra: &[(&str, &str)]) -> ServiceProcess {
+        self.spawn_as(service, service.name(), extra)
+    }
+
+    /// Starts one of several processes of a service, with a log of its own, and does not wait.
+    ///
+    /// # Panics
+    /// When its binary cannot be started.
+    pub fn spawn_as(&self, service: Service, name: &str, extra: &[(&str, &str)]) -> ServiceProcess {
         let mut env = self.env.clone();
         env.extend(
             extra
@@ -87,13 +99,19 @@ impl Pipeline {
                 .map(|(key, value)| ((*key).to_owned(), (*value).to_owned())),
         );
         let instance = self.deployment.servers().instance();
-        let log = instance.log_path(&format!(
-            "{}-{}",
-            self.deployment.keyspace(),
-            service.name()
-        ));
+        let log = instance.log_path(&format!("{}-{name}", self.deployment.keyspace()));
         service
             .spawn(instance, &binary(service), &env, &log)
             .unwrap_or_else(|error| panic!("start {}: {error}", service.name()))
     }
+}
+
+/// Waits until a process is ready.
+///
+/// # Panics
+/// When it is not in time; its last log lines are told.
+pub async fn ready(mut process: ServiceProcess) -> ServiceProcess {
+    let ready = tokio::task::spawn_blocking(move || process.wait_ready(READY).map(|()| process));
+    let outcome = ready.await.expect("the thread that waits does not panic");
+    outcome.unwrap_or_else(|error| panic!("{error}"))
 }

@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use sandbox::{Instance, Server};
 use tokio::sync::OnceCell;
 
-/// Name of the instance; `./x test` knows it too.
+/// Name of the instance, unless [`INSTANCE_VARIABLE`] says another; `./x test` knows it too.
 const INSTANCE: &str = "sandbox-test";
+/// For a second run beside the first: fault runs stop servers that all tests of an instance share.
+/// No `TIDELINE_` in front, which the services would take for a section they do not know.
+const INSTANCE_VARIABLE: &str = "TESTKIT_INSTANCE";
 
 /// The test instance, up.
 #[derive(Debug)]
@@ -25,7 +28,7 @@ impl Servers {
         SERVERS
             .get_or_init(|| async {
                 let up = tokio::task::spawn_blocking(|| {
-                    let mut instance = Instance::open(&root(), INSTANCE);
+                    let mut instance = instance();
                     instance
                         .up(&mut |line| eprintln!("{line}"))
                         .map(|()| instance)
@@ -63,6 +66,30 @@ impl Servers {
         format!("{server}/{database}")
     }
 
+    /// Stops a server with its data intact.
+    ///
+    /// # Panics
+    /// When it does not stop.
+    pub async fn stop(&'static self, server: Server) {
+        let stop = tokio::task::spawn_blocking(move || self.instance.stop(server));
+        let outcome = stop
+            .await
+            .expect("the thread that stops a server does not panic");
+        outcome.unwrap_or_else(|error| panic!("stop {}: {error}", server.name()));
+    }
+
+    /// Starts a server and waits until it answers.
+    ///
+    /// # Panics
+    /// When it does not answer in time.
+    pub async fn start(&'static self, server: Server) {
+        let start = tokio::task::spawn_blocking(move || self.instance.start(server));
+        let outcome = start
+            .await
+            .expect("the thread that starts a server does not panic");
+        outcome.unwrap_or_else(|error| panic!("start {}: {error}", server.name()));
+    }
+
     /// Ends a server as a crash would, and starts it again.
     ///
     /// # Panics
@@ -85,6 +112,12 @@ impl Servers {
             .unwrap_or_else(|| panic!("the sandbox has no {key}"))
             .1
     }
+}
+
+/// The test instance, up or not.
+pub(crate) fn instance() -> Instance {
+    let name = std::env::var(INSTANCE_VARIABLE).unwrap_or_else(|_| INSTANCE.to_owned());
+    Instance::open(&root(), &name)
 }
 
 /// The checkout: the folder of the workspace's manifest.

@@ -1,13 +1,14 @@
 //! One deployment with its services, a follow graph, and the way to its end state.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{ops::Range, time::Duration};
 
 use anyhow::Context;
 use events::{PostId, Stage, UserId, topic::TopicKind};
+use judge::{Journal, Walker, compare_walk, judge_at_rest};
 use testkit::{Pipeline, Service, ServiceProcess, eventually_within};
 use timeline_store::{CqlConfig, CqlTimelines, TimelineStore};
 
-use crate::{Client, Posted, Verdict};
+use crate::{Client, Load, Verdict};
 
 /// Longer than any catch-up after a restart takes here.
 const REST: Duration = Duration::from_secs(120);
@@ -20,7 +21,8 @@ pub struct Flow {
     pipeline: Pipeline,
     client: Client,
     sql: database::Pool,
-    store: CqlTimelines,
+    pub(crate) store: CqlTimelines,
+    authors: i64,
     followers: i64,
 }
 
@@ -31,11 +33,24 @@ impl Flow {
     /// # Errors
     /// When a server refuses.
     pub async fn new(authors: i64, followers: i64) -> anyhow::Result<Self> {
-        let pipeline = Pipeline::new().await;
+        Self::of(Pipeline::new().await, authors, followers).await
+    }
+
+    /// As [`Flow::new`], with this deployment.
+    ///
+    /// # Errors
+    /// When a server refuses.
+    pub async fn of(pipeline: Pipeline, authors: i64, followers: i64) -> anyhow::Result<Self> {
         let deployment = pipeline.deployment();
         let secret_file = setting(&pipeline, "TIDELINE_AUTH__SECRET_FILE")?;
         let secret = std::fs::read_to_string(&secret_file).context("read the secret")?;
-        let client = Client::new(pipeline.url(Service::WriteApi), secret.trim_end())?;
+        let mut journal = Journal::new();
+        let all = FIRST_FOLLOWER..FIRST_FOLLOWER + followers;
+        journal.know_users((1..=authors).chain(all.clone()).map(UserId));
+        for author in 1..=authors {
+            journal.bulk_follows(UserId(author), all.clone().map(UserId));
+        }
+        let client = Client::new(pipeline.url(Service::WriteApi), secret.trim_end(), journal)?;
         let sql = database::Pool::new(&deployment.database_url(), 4, "chaos")?;
         let store = CqlTimelines::connect(&CqlConfig {
             nodes: vec![deployment.servers().cql_node()],
@@ -48,9 +63,10 @@ impl Flow {
             client,
             sql,
             store,
+            authors,
             followers,
         };
-        flow.populate(authors).await?;
+        flow.populate().await?;
         Ok(flow)
     }
 
@@ -59,9 +75,9 @@ impl Flow {
         self.pipeline.start(service, &with_instance(extra)).await
     }
 
-    /// Starts a service without waiting.
-    pub fn spawn(&self, service: Service, extra: &[(&str, &str)]) -> ServiceProcess {
-        self.pipeline.spawn(service, &with_instance(extra))
+    /// Starts one of several processes of a service, with a log of its own, without waiting.
+    pub fn spawn_as(&self, service: Service, name: &str, extra: &[(&str, &str)]) -> ServiceProcess {
+        self.pipeline.spawn_as(service, name, &with_instance(extra))
     }
 
     /// Starts write-api, relay and fanout.
@@ -71,6 +87,16 @@ impl Flow {
             self.start(Service::Relay, &[]).await,
             self.start(Service::Fanout, &[]).await,
         ]
+    }
+
+    /// Starts load that follows from `seed`.
+    pub fn load(&self, seed: u64) -> Load {
+        Load::start(&self.client, seed, self.followers())
+    }
+
+    /// Connections to the deployment's database.
+    pub const fn sql(&self) -> &database::Pool {
+        &self.sql
     }
 
     /// The deployment's processes and names.
@@ -145,40 +171,65 @@ impl Flow {
         Ok(database::delivery_ledger::missing_count(&sql, stage).await?)
     }
 
-    /// Waits until every event is delivered, then compares every timeline row with `posted`.
+    /// Waits until every event is delivered, then judges every post and every timeline row.
     ///
     /// # Errors
     /// When a server does not answer.
     ///
     /// # Panics
     /// When the system does not come to rest in 120 s.
-    pub async fn verdict(&self, posted: &[Posted]) -> anyhow::Result<Verdict> {
+    pub async fn verdict(&self) -> anyhow::Result<Verdict> {
         eventually_within(REST, "every event is delivered", async || {
             let missing = self.missing(Stage::Delivered).await.ok()?;
             (missing == 0).then_some(())
         })
         .await;
-        let mut expected = BTreeSet::new();
-        for post in posted {
-            expected.extend(self.follower_ids().map(|owner| (owner, post.id)));
-        }
-        let mut found = BTreeSet::new();
-        let rows = |rows: Vec<timeline_store::ScannedRow>| {
-            found.extend(rows.into_iter().map(|row| (row.owner, row.post)));
-        };
-        let _total = self.store.scan(5_000, rows).await?;
+        self.judge().await
+    }
+
+    /// Judges every post and every timeline row as they are now.
+    ///
+    /// # Errors
+    /// When a server does not answer.
+    pub async fn judge(&self) -> anyhow::Result<Verdict> {
+        // Nothing is sent any more, so the copy is the whole journal.
+        let mut journal = self.client.journal().clone();
+        let judged = judge_at_rest(&mut journal, &self.sql, &self.store).await?;
         let sql = self.sql.get().await?;
         let row = sql
             .query_one("select count(*) from tideline.dead_letters", &[])
             .await?;
-        Ok(Verdict::of(&expected, &found, row.get(0)))
+        Ok(Verdict {
+            judged,
+            dead_letters: row.get(0),
+        })
     }
 
-    fn follower_ids(&self) -> impl Iterator<Item = UserId> + use<> {
-        (0..self.followers).map(|number| UserId(FIRST_FOLLOWER + number))
+    /// Adds to a verdict what every author and `readers` followers see through read-api, which has
+    /// to run.
+    ///
+    /// # Errors
+    /// When a server does not answer.
+    pub async fn walk(&self, verdict: &mut Verdict, readers: usize) -> anyhow::Result<()> {
+        const PAGE: usize = 50;
+        let journal = self.client.journal().clone();
+        let walker = Walker::new(self.pipeline.url(Service::ReadApi), PAGE)?;
+        let authors = (1..=self.authors).map(UserId);
+        // Those that may leave come first, so both ends are looked at.
+        let followers = self.followers().step_by(2).chain(self.followers().rev());
+        for reader in authors.chain(followers.take(readers).map(UserId)) {
+            let walk = walker.walk(reader, &self.client.token(reader)?).await?;
+            compare_walk(&journal, &walk, &mut verdict.judged);
+        }
+        Ok(())
     }
 
-    async fn populate(&self, authors: i64) -> anyhow::Result<()> {
+    fn followers(&self) -> Range<i64> {
+        FIRST_FOLLOWER..FIRST_FOLLOWER + self.followers
+    }
+
+    async fn populate(&self) -> anyhow::Result<()> {
+        let authors = self.authors;
         let sql = self.sql.get().await?;
         let last = FIRST_FOLLOWER + self.followers - 1;
         let users = "insert into tideline.users (id, handle) overriding system value

@@ -1,18 +1,29 @@
 //! Faults against the whole system, on real servers, with load going on.
 //!
 //! Owns: a deployment with all its services as processes and a small follow graph ([`Flow`]),
-//! posts sent the way a client sends them ([`Client`]), load in the background ([`Load`]), and
-//! the comparison of every timeline row with what was acknowledged ([`Verdict`]). The faults
-//! themselves are in `tests/it`, one file each; each proves that it was hit.
+//! operations sent the way a client sends them, with a journal ([`Client`]), load in the
+//! background ([`Load`]), the faults as data ([`scenario`]) and what each of them left behind
+//! ([`report`]). `./x chaos` runs one of them; tests of single steps are in `tests/it`, one file
+//! each. A database that fails over or is restored has a view of its own ([`failover`]). Every fault
+//! proves that it was hit.
 //!
-//! Does not own: servers and processes (`testkit`, `sandbox`).
+//! Does not own: servers and processes (`testkit`, `sandbox`), right and wrong (`judge`).
 
+pub mod account;
 mod client;
+pub mod failover;
 mod flow;
 mod load;
+pub mod metrics;
+pub mod report;
+mod run;
+pub mod scenario;
+pub mod server_settings;
 mod verdict;
 
 pub use client::{Client, Posted};
 pub use flow::Flow;
-pub use load::Load;
+pub use load::{Load, Sent};
+pub use run::Run;
+pub use scenario::Scenario;
 pub use verdict::Verdict;

@@ -1,42 +1,32 @@
-//! What was expected against what was found.
+//! What the judge says about a system at rest.
 
-use std::collections::BTreeSet;
+use std::fmt;
 
-use events::{PostId, UserId};
-
-/// The outcome of a run.
+/// The outcome of a run: the judge's, and the dead letters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Rows that have to be there.
-    pub expected: usize,
-    /// Rows that are there.
-    pub found: usize,
-    /// Expected and absent.
-    pub lost: usize,
-    /// Present and not expected: foreign, or resurrected.
-    pub foreign: usize,
+    /// What is lost, foreign, resurrected, duplicated or out of order.
+    pub judged: judge::Verdict,
     /// Good records never belong there (D-12).
     pub dead_letters: i64,
 }
 
 impl Verdict {
-    pub(crate) fn of(
-        expected: &BTreeSet<(UserId, PostId)>,
-        found: &BTreeSet<(UserId, PostId)>,
-        dead_letters: i64,
-    ) -> Self {
-        Self {
-            expected: expected.len(),
-            found: found.len(),
-            lost: expected.difference(found).count(),
-            foreign: found.difference(expected).count(),
-            dead_letters,
-        }
-    }
-
     /// Whether the promise held, and something was there to hold it for.
-    pub const fn is_clean(&self) -> bool {
-        self.expected > 0 && self.lost == 0 && self.foreign == 0 && self.dead_letters == 0
+    pub fn is_clean(&self) -> bool {
+        self.judged.rows_expected > 0 && self.judged.holds() && self.dead_letters == 0
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (found, expected) = (self.judged.rows_found, self.judged.rows_expected);
+        writeln!(
+            f,
+            "{found} of {expected} rows that must be there, {} walks, {} dead letters",
+            self.judged.walks, self.dead_letters
+        )?;
+        self.judged.fmt(f)
     }
 }
 
@@ -44,26 +34,25 @@ impl Verdict {
 mod tests {
     use super::*;
 
-    fn rows(pairs: &[(i64, i64)]) -> BTreeSet<(UserId, PostId)> {
-        pairs
-            .iter()
-            .map(|(owner, post)| (UserId(*owner), PostId(*post)))
-            .collect()
+    #[test]
+    fn nothing_expected_and_dead_letters_are_not_clean() {
+        let verdict = |rows_expected, dead_letters| Verdict {
+            judged: judge::Verdict {
+                rows_expected,
+                ..judge::Verdict::default()
+            },
+            dead_letters,
+        };
+        assert!(verdict(1, 0).is_clean());
+        assert!(!verdict(0, 0).is_clean());
+        assert!(!verdict(1, 1).is_clean());
     }
 
     #[test]
-    fn a_lost_and_a_foreign_row_are_counted() {
-        let verdict = Verdict::of(&rows(&[(1, 1), (2, 1)]), &rows(&[(1, 1), (3, 1)]), 0);
-        assert_eq!(
-            (verdict.lost, verdict.foreign, verdict.is_clean()),
-            (1, 1, false)
-        );
-    }
-
-    #[test]
-    fn nothing_expected_is_not_clean() {
-        assert!(!Verdict::of(&rows(&[]), &rows(&[]), 0).is_clean());
-        assert!(Verdict::of(&rows(&[(1, 1)]), &rows(&[(1, 1)]), 0).is_clean());
-        assert!(!Verdict::of(&rows(&[(1, 1)]), &rows(&[(1, 1)]), 1).is_clean());
+    fn a_fault_of_the_judge_is_not_clean() {
+        let mut verdict = Verdict::default();
+        verdict.judged.rows_expected = 1;
+        verdict.judged.foreign.count = 1;
+        assert!(!verdict.is_clean());
     }
 }

@@ -50,7 +50,10 @@ impl Deployment {
             ("TIDELINE_POSTGRES__URL", self.database_url()),
             ("TIDELINE_KAFKA__NAMESPACE", self.name.clone()),
             ("TIDELINE_CQL__KEYSPACE", self.name.clone()),
-            ("TIDELINE_RELAY__SLOT", self.slot()),
+            ("TIDELINE_POSTGRES__SLOT", self.slot()),
+            // A person watches: the sweep looks more often than it has to.
+            ("TIDELINE_SWEEP__INTERVAL", "1s".to_owned()),
+            ("TIDELINE_SWEEP__GRACE", "2s".to_owned()),
             // Static membership: a killed worker has its partitions again as soon as it is back.
             (
                 "TIDELINE_FANOUT__INSTANCE_ID",
@@ -317,6 +320,6 @@ mod tests {
             "postgresql://postgres@127.0.0.1:1/tideline_demo_1"
         );
         assert_eq!(get("TIDELINE_KAFKA__BROKERS"), "127.0.0.1:2");
-        assert_eq!(get("TIDELINE_RELAY__SLOT"), "tideline_demo_1_relay");
+        assert_eq!(get("TIDELINE_POSTGRES__SLOT"), "tideline_demo_1_relay");
     }
 }

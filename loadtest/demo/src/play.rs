@@ -101,7 +101,7 @@ pub(crate) async fn play(stage: &Stage, args: &Args, input: &Input) -> anyhow::R
     let _said = stage.tideline(&set.deployment, &["migrate"]).await?;
     let run = prepare(stage, set, graph).await?;
     stage.view.say("posts travel:");
-    let (kills, unentered, travelled) = run.travel(plan, scale.settle_within).await?;
+    let (kills, redelivered, travelled) = run.travel(plan, scale.settle_within).await?;
     stage.view.freeze();
     stage
         .view
@@ -114,7 +114,7 @@ pub(crate) async fn play(stage: &Stage, args: &Args, input: &Input) -> anyhow::R
         accepted: run.api.sent().accepted,
         verdict,
         kills,
-        unentered,
+        redelivered,
         rows_written: set.fleet.look_at_rows().await,
         cost: judgement::cost(&run.api, &pool).await?,
         travelled,
@@ -180,7 +180,6 @@ async fn prepare<'a>(stage: &'a Stage, set: &'a Set, graph: Arc<Graph>) -> anyho
         fleet: Arc::clone(fleet),
         api: Arc::clone(&api),
         pool: deployment.pool(2)?,
-        slot: deployment.slot(),
         topics: Topics::new(deployment.kafka()?)?,
         walker: Walker::new(url("TIDELINE_READ_API__LISTEN"), 20)?,
         token: api.token(reader(&graph))?,
@@ -224,15 +223,15 @@ impl Run<'_> {
         let acts = async {
             let (kills, ()) =
                 tokio::try_join!(killer.run(span), traffic::run(plan, Arc::clone(&self.api)))?;
-            let unentered = self.progress.settle(settle_within).await?;
-            anyhow::Ok((kills, unentered))
+            let redelivered = self.progress.settle(settle_within).await?;
+            anyhow::Ok((kills, redelivered))
         };
-        let (kills, unentered) = tokio::select! {
+        let (kills, redelivered) = tokio::select! {
             done = acts => done?,
             // It only ends when something is wrong.
             shown = self.progress.show(&self.stage.view) => return Err(shown.err().context("the live view ended")?),
         };
-        Ok((kills, unentered, begun.elapsed()))
+        Ok((kills, redelivered, begun.elapsed()))
     }
 
     /// URLs, and curl lines with a real token.

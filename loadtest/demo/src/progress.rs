@@ -1,8 +1,8 @@
 //! How far the run has come, as Postgres, Kafka, the services and one reader see it.
 //!
-//! At rest is what the ledger says is delivered. Where entries are missing, because they died with
-//! a killed process (they are never in the path of a position or an offset), it is what the slot
-//! and the consumer group have confirmed: nothing before those is unfinished (D-3, D-6).
+//! At rest is when the account is closed: every event is in the ledger (D-9). Entries that died with
+//! a killed process, which are never in the path of a position or an offset, are found missing by
+//! the sweep, which has those events delivered again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,6 +40,8 @@ pub(crate) struct Snapshot {
     /// Age of the oldest event that is not delivered.
     pub(crate) oldest: Duration,
     pub(crate) dead_letters: i64,
+    /// Events that the sweep has sent again.
+    pub(crate) redelivered: i64,
     /// Rows written by all workers.
     pub(crate) rows: u64,
     /// How long a reader's first page took; `None` without an answer.
@@ -54,7 +56,6 @@ pub(crate) struct Progress {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) api: Arc<Api>,
     pub(crate) pool: Pool,
-    pub(crate) slot: String,
     pub(crate) topics: Topics,
     /// Reads the first page of this reader, by its token.
     pub(crate) walker: Walker,
@@ -72,15 +73,9 @@ impl Progress {
     }
 
     /// Waits until every event is delivered and stays so, for at most `limit`. To be called when
-    /// nothing is sent any more. Answers how many deliveries the ledger lacks.
+    /// nothing is sent any more. Answers how many events the sweep has sent again.
     pub(crate) async fn settle(&self, limit: Duration) -> anyhow::Result<i64> {
         let begun = Instant::now();
-        let client = self.pool.get().await.context("waiting for rest")?;
-        let end: String = client
-            .query_one("select pg_current_wal_insert_lsn()::text", &[])
-            .await?
-            .try_get(0)?;
-        drop(client);
         let mut settled = 0;
         loop {
             let now = self.look().await?;
@@ -90,11 +85,10 @@ impl Progress {
                     now.dead_letters
                 );
             }
-            let published = now.unpublished == 0 || self.confirmed(&end).await?;
-            let delivered = now.undelivered == 0 || (published && now.lag == 0);
-            settled = if delivered { settled + 1 } else { 0 };
+            let closed = now.unpublished == 0 && now.undelivered == 0;
+            settled = if closed { settled + 1 } else { 0 };
             if settled == STABLE {
-                return Ok(now.undelivered);
+                return Ok(now.redelivered);
             }
             if begun.elapsed() > limit {
                 bail!(
@@ -108,18 +102,6 @@ impl Progress {
             }
             tokio::time::sleep(EVERY).await;
         }
-    }
-
-    /// Whether the relay has confirmed everything up to this position.
-    async fn confirmed(&self, position: &str) -> anyhow::Result<bool> {
-        const SQL: &str = "select coalesce(confirmed_flush_lsn >= $2::text::pg_lsn, false)
-            from pg_replication_slots where slot_name = $1";
-        let client = self.pool.get().await.context("looking at the slot")?;
-        let row = client
-            .query_opt(SQL, &[&self.slot, &position])
-            .await
-            .context("looking at the slot")?;
-        row.map_or(Ok(false), |row| Ok(row.try_get(0)?))
     }
 
     async fn look(&self) -> anyhow::Result<Snapshot> {
@@ -141,7 +123,8 @@ impl Progress {
                 count(*) filter (where wanted),
                 count(*) filter (where wanted and not delivered),
                 coalesce(tideline.clock_us() - tideline.micros(min(created_at) filter (where wanted and not delivered)), 0),
-                (select count(*) from tideline.dead_letters where state = 'open')
+                (select count(*) from tideline.dead_letters where state = 'open'),
+                (select count(distinct event_id) from tideline.redelivery)
             from account";
         let client = self.pool.get().await.context("looking at the run")?;
         let row = client
@@ -153,12 +136,6 @@ impl Progress {
         let unpublished: i64 = row.try_get(1)?;
         let lag = self.topics.lag().await?;
         let oldest = Duration::from_micros(u64::try_from(row.try_get::<_, i64>(4)?).unwrap_or(0));
-        // With nothing on its way, what is missing in the ledger is delivered and not entered.
-        let oldest = if lag == 0 && unpublished == 0 {
-            Duration::ZERO
-        } else {
-            oldest
-        };
         Ok(Snapshot {
             sent: self.api.sent(),
             events: row.try_get(0)?,
@@ -168,6 +145,7 @@ impl Progress {
             lag,
             oldest,
             dead_letters: row.try_get(5)?,
+            redelivered: row.try_get(6)?,
             rows: self.fleet.look_at_rows().await,
             page,
             relay_up: self.fleet.is_up(Service::Relay),

@@ -15,8 +15,9 @@ pub(crate) struct Report {
     pub(crate) accepted: u64,
     pub(crate) verdict: Verdict,
     pub(crate) kills: Vec<Kill>,
-    /// Delivered events whose entry in the ledger died with a killed process.
-    pub(crate) unentered: i64,
+    /// Events that the sweep has sent again, because their entry in the ledger died with a killed
+    /// process.
+    pub(crate) redelivered: i64,
     pub(crate) rows_written: u64,
     pub(crate) cost: Cost,
     /// From the first post until everything was delivered.
@@ -60,12 +61,7 @@ impl Report {
             "other rows, all of them allowed or named below",
             allowed.to_string(),
         );
-        if self.unentered > 0 {
-            line(
-                "delivered, but the ledger entry died with the worker",
-                self.unentered.to_string(),
-            );
-        }
+        line("sent again by the sweep", self.redelivered.to_string());
         line(
             "timelines walked through the API",
             format!("{} ({} posts)", verdict.walks, verdict.walked_posts),
@@ -134,7 +130,7 @@ mod tests {
             accepted: 3,
             verdict,
             kills: vec![kill(Service::Relay), kill(Service::Fanout)],
-            unentered: 0,
+            redelivered: 0,
             rows_written: 14,
             cost: Cost {
                 rows_of_deleted: 1,

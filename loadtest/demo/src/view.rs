@@ -113,6 +113,10 @@ fn lines(now: &Snapshot) -> Vec<String> {
             now.unpublished,
             state(now.relay_up)
         ),
+        format!(
+            "  sweep      {:>8} events sent again, whose entry in the ledger was lost",
+            now.redelivered
+        ),
         format!("  kafka      {:>8} events of lag", now.lag),
         format!(
             "  fanout     {:>8} of {} post events delivered   oldest undelivered {:.1} s{}",
@@ -163,6 +167,7 @@ mod tests {
         for (part, line) in [
             "write-api",
             "relay",
+            "sweep",
             "kafka",
             "fanout",
             "timelines",
@@ -175,7 +180,7 @@ mod tests {
             assert!(!line.contains('\n'));
         }
         assert!(lines[1].contains("7 of 10 events published") && lines[1].contains("killed"));
-        assert!(!lines[3].contains("killed"));
+        assert!(!lines[4].contains("killed"));
         assert!(plain(&now).contains("published=7/10"));
     }
 }

@@ -36,6 +36,7 @@ const NORMAL: Edges = &[
             "runtime",
         ],
     ),
+    ("sweep", &["events", "database", "kafka", "runtime"]),
     (
         "fanout",
         &[
@@ -66,6 +67,8 @@ const NORMAL: Edges = &[
             "timeline-store",
             "runtime",
             "http-api",
+            // `explain` tells what the sweep would do, in the sweep's own words.
+            "sweep",
         ],
     ),
     ("judge", &["events", "database", "kafka", "timeline-store"]),
@@ -98,6 +101,8 @@ const NORMAL: Edges = &[
             "testkit",
         ],
     ),
+    // Measures the programs, and the sweep's look from inside; nothing depends on it.
+    ("bench", &["events", "database", "kafka", "sweep"]),
     ("sandbox", &[]),
     (
         "testkit",
@@ -125,6 +130,7 @@ const DEV: Edges = &[
     ("http-api", &["testkit"]),
     ("write-api", &["testkit", "database"]),
     ("relay", &["testkit", "pgoutput", "sandbox"]),
+    ("sweep", &["testkit", "sandbox"]),
     ("fanout", &["testkit", "sandbox"]),
     ("read-api", &["testkit"]),
     ("cli", &["testkit"]),

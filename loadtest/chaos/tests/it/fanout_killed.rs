@@ -39,8 +39,8 @@ async fn the_rest_of_the_audience_gets_the_post() {
     assert_eq!(flow.missing(Stage::Delivered).await.unwrap(), 1);
 
     let _fanout = flow.start(Service::Fanout, &[SMALL_PAGES]).await;
-    let verdict = flow.verdict(&[posted]).await.unwrap();
-    assert!(verdict.is_clean(), "{verdict:?}");
+    let verdict = flow.verdict().await.unwrap();
+    assert!(verdict.is_clean(), "{verdict}");
 }
 
 /// D-8: the post is deleted while its fan-out stands still; the replay brings nothing back.
@@ -63,12 +63,12 @@ async fn a_post_deleted_in_the_middle_is_absent_everywhere() {
     })
     .await;
     flow.client().delete(deleted).await.unwrap();
-    let kept = flow.client().post(UserId(2), "kept").await.unwrap();
+    let _kept = flow.client().post(UserId(2), "kept").await.unwrap();
     fanout.signal(Signal::Kill).unwrap();
     drop(fanout);
 
     let _fanout = flow.start(Service::Fanout, &[SMALL_PAGES]).await;
-    let verdict = flow.verdict(&[kept]).await.unwrap();
-    assert!(verdict.is_clean(), "{verdict:?}");
+    let verdict = flow.verdict().await.unwrap();
+    assert!(verdict.is_clean(), "{verdict}");
     assert_eq!(flow.rows_of(deleted.id).await.unwrap(), 0);
 }

@@ -1,7 +1,9 @@
 //! The whole system under faults. One at a time: some of them stop the servers that all share.
 
 mod api_killed;
+mod failover;
 mod fanout_killed;
+mod healed;
 mod relay_killed;
 mod relay_standby;
 mod servers_restarted;

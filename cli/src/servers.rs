@@ -1,0 +1,59 @@
+//! The way to the servers of the deployment.
+
+use database::Pool;
+use events::Namespace;
+use kafka::KafkaConfig;
+use runtime::exit::Exit;
+use timeline_store::{CqlConfig, CqlTimelines, StoreError};
+
+use crate::{config::Config, error::Error};
+
+/// Connections of one command: it asks one thing after the other, and writes beside its reads.
+const CONNECTIONS: usize = 2;
+
+/// A pool of few connections.
+///
+/// # Errors
+/// [`Exit::Config`] with a URL that is none.
+pub(crate) fn pool(config: &Config) -> Result<Pool, Exit> {
+    Pool::new(config.postgres.url.expose(), CONNECTIONS, "tideline-cli").map_err(Exit::config)
+}
+
+/// Where Kafka is.
+///
+/// # Errors
+/// [`Exit::Config`] with a namespace that is none.
+pub(crate) fn kafka(config: &Config) -> Result<KafkaConfig, Exit> {
+    Ok(KafkaConfig {
+        brokers: config.kafka.brokers.clone(),
+        namespace: Namespace::new(&config.kafka.namespace).map_err(Exit::config)?,
+        replication_factor: config.kafka.replication_factor,
+    })
+}
+
+/// The timeline store.
+///
+/// # Errors
+/// When it does not answer, or has not the schema.
+pub(crate) async fn store(config: &Config) -> Result<CqlTimelines, StoreError> {
+    let cql = CqlConfig {
+        nodes: nodes(config),
+        keyspace: config.cql.keyspace.clone(),
+        replication_factor: config.cql.replication_factor,
+        ..CqlConfig::default()
+    };
+    CqlTimelines::connect(&cql).await
+}
+
+/// The contact points of the CQL store.
+pub(crate) fn nodes(config: &Config) -> Vec<String> {
+    let nodes = config.cql.nodes.split(',');
+    nodes.map(|node| node.trim().to_owned()).collect()
+}
+
+/// A connection, or the way out of the process.
+pub(crate) async fn client(pool: &Pool) -> Result<database::Client, Exit> {
+    pool.get()
+        .await
+        .map_err(|error| Error::from(error).into_exit())
+}

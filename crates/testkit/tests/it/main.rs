@@ -1,0 +1,3 @@
+//! Tests of what tests stand on.
+
+mod cluster;

@@ -1,0 +1,279 @@
+//! One run: a fresh deployment with its processes, load going on, and the moment the fault ends.
+//!
+//! Owns the processes by name, so that a fault can freeze, kill and start them, and the clock of
+//! the recovery. Does not own what the fault is ([`crate::scenario`]) or what it left
+//! ([`crate::report`]).
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail, ensure};
+use events::{EventId, Stage};
+use fastrand::Rng;
+use testkit::{Service, ServiceProcess, Signal, free_address, ready};
+
+use crate::{
+    Flow,
+    account::{self, Missing},
+    load::{self, Load, Sent},
+    scenario::Cast,
+};
+
+/// Few followers: events are what is counted, and the store is compared row by row.
+const FOLLOWERS: i64 = 20;
+/// Longer than a service's own deadline for draining.
+const STOP_WITHIN: Duration = Duration::from_secs(20);
+const STEP: Duration = Duration::from_millis(100);
+
+/// Short times: a run is over in a minute. Grace and patience stay longer than a busy machine
+/// takes for a ledger entry.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
+const SWEEP: [(&str, &str); 5] = [
+    ("TIDELINE_SWEEP__INTERVAL", "1s"),
+    ("TIDELINE_SWEEP__GRACE", "2s"),
+    ("TIDELINE_SWEEP__RELAY_PATIENCE", "5s"),
+    ("TIDELINE_SWEEP__POLL", "200ms"),
+    ("TIDELINE_SWEEP__HOUSEKEEPING", "1s"),
+];
+
+/// Everything that a fault needs.
+#[derive(Debug)]
+pub struct Run {
+    flow: Flow,
+    rng: Rng,
+    load: Option<Load>,
+    processes: BTreeMap<&'static str, ServiceProcess>,
+    /// When the fault was over, and the newest event of that moment.
+    over: Option<(Instant, EventId)>,
+}
+
+impl Run {
+    /// A deployment with the services of `cast`, and load that has gone on for a moment.
+    ///
+    /// # Errors
+    /// When a server refuses.
+    pub(crate) async fn begin(cast: &Cast, seed: u64) -> anyhow::Result<Self> {
+        let flow = Flow::new(load::CLIENTS, FOLLOWERS).await?;
+        let mut run = Self {
+            flow,
+            rng: Rng::with_seed(seed),
+            load: None,
+            processes: BTreeMap::new(),
+            over: None,
+        };
+        run.start("write-api", Service::WriteApi, &[]).await;
+        run.start("read-api", Service::ReadApi, &[]).await;
+        run.start("fanout", Service::Fanout, cast.fanout).await;
+        if cast.relay {
+            run.start("relay", Service::Relay, cast.relay_env).await;
+        }
+        for name in cast.sweeps {
+            run.start(name, Service::Sweep, cast.sweep_env).await;
+        }
+        run.load = Some(run.flow.load(seed));
+        let posts = run.rng.usize(40..80);
+        run.more_posts(posts).await?;
+        Ok(run)
+    }
+
+    /// The deployment.
+    pub(crate) const fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
+    /// Chance that follows from the seed.
+    pub(crate) const fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
+    /// Starts a process under a name and waits until it is ready.
+    pub(crate) async fn start(
+        &mut self,
+        name: &'static str,
+        service: Service,
+        extra: &[(&str, &str)],
+    ) {
+        let process = ready(self.launch(name, service, extra)).await;
+        let _before = self.processes.insert(name, process);
+    }
+
+    /// Starts a process under a name without waiting.
+    pub(crate) fn spawn(&mut self, name: &'static str, service: Service, extra: &[(&str, &str)]) {
+        let process = self.launch(name, service, extra);
+        let _before = self.processes.insert(name, process);
+    }
+
+    /// The process of this name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn process(&mut self, name: &str) -> anyhow::Result<&mut ServiceProcess> {
+        let found = self.processes.get_mut(name);
+        found.with_context(|| format!("there is no process {name}"))
+    }
+
+    /// Sends a signal.
+    ///
+    /// # Errors
+    /// When there is no such process, or it has ended by itself.
+    pub(crate) fn signal(&mut self, name: &str, signal: Signal) -> anyhow::Result<()> {
+        let process = self.process(name)?;
+        if let Some(status) = process.exit_status() {
+            return Err(process.died(status).into());
+        }
+        Ok(process.signal(signal)?)
+    }
+
+    /// Ends a process with SIGKILL.
+    ///
+    /// # Errors
+    /// As [`Run::signal`].
+    pub(crate) fn kill(&mut self, name: &str) -> anyhow::Result<()> {
+        self.signal(name, Signal::Kill)?;
+        // Dropping it waits for its end.
+        drop(self.processes.remove(name));
+        Ok(())
+    }
+
+    /// Ends a process with SIGTERM and waits for its end.
+    ///
+    /// # Errors
+    /// When there is no such process, or it does not end well.
+    pub(crate) async fn stop(&mut self, name: &str) -> anyhow::Result<()> {
+        let found = self.processes.remove(name);
+        let mut process = found.with_context(|| format!("there is no process {name}"))?;
+        let stopped = tokio::task::spawn_blocking(move || process.stop(STOP_WITHIN));
+        let status = stopped.await??;
+        ensure!(status.success(), "{name} ended with {status}");
+        Ok(())
+    }
+
+    /// The text of a process's metrics.
+    ///
+    /// # Errors
+    /// When there is no such process, or it does not answer.
+    pub(crate) fn scrape(&mut self, name: &str) -> anyhow::Result<String> {
+        Ok(self.process(name)?.scrape()?)
+    }
+
+    /// Waits until so many more posts are acknowledged.
+    ///
+    /// # Errors
+    /// When there is no load.
+    pub(crate) async fn more_posts(&self, posts: usize) -> anyhow::Result<()> {
+        let load = self.load.as_ref().context("the load is over")?;
+        load.wait_for_more(posts).await;
+        Ok(())
+    }
+
+    /// What a stage lacks now.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub(crate) async fn missing(&self, stage: Stage) -> anyhow::Result<Missing> {
+        account::missing(&self.flow, stage, EventId(i64::MAX)).await
+    }
+
+    /// Asks until the answer is something, for at most `limit`.
+    ///
+    /// # Errors
+    /// When the limit passes, or a question fails.
+    pub(crate) async fn until<T>(
+        &mut self,
+        limit: Duration,
+        what: &str,
+        mut ask: impl AsyncFnMut(&mut Self) -> anyhow::Result<Option<T>>,
+    ) -> anyhow::Result<T> {
+        let begun = Instant::now();
+        loop {
+            if let Some(answer) = ask(self).await? {
+                return Ok(answer);
+            }
+            if begun.elapsed() > limit {
+                bail!("not within {limit:?}: {what}");
+            }
+            tokio::time::sleep(STEP).await;
+        }
+    }
+
+    /// Notes that nothing is broken any more: from here on the system has to recover by itself.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub(crate) async fn fault_over(&mut self) -> anyhow::Result<()> {
+        let newest = account::newest(&self.flow).await?;
+        self.over = Some((Instant::now(), newest));
+        Ok(())
+    }
+
+    /// Waits until everything that was committed when the fault was over is delivered; answers how
+    /// long that took, or nothing when it takes longer than `limit`. The load goes on meanwhile.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub(crate) async fn recovered(&mut self, limit: Duration) -> anyhow::Result<Option<Duration>> {
+        if self.over.is_none() {
+            self.fault_over().await?;
+        }
+        let (begun, last) = self.over.context("the fault was over")?;
+        while begun.elapsed() < limit {
+            let missing = account::missing(&self.flow, Stage::Delivered, last).await?;
+            let unpublished = account::missing(&self.flow, Stage::Published, last).await?;
+            if missing.count + unpublished.count == 0 {
+                return Ok(Some(begun.elapsed()));
+            }
+            tokio::time::sleep(STEP).await;
+        }
+        Ok(None)
+    }
+
+    /// Ends the load.
+    ///
+    /// # Errors
+    /// When an operation of it was refused or given up.
+    pub(crate) async fn end_load(&mut self) -> anyhow::Result<Sent> {
+        self.load.take().context("the load is over")?.stop().await
+    }
+
+    /// Fails when a process has ended by itself.
+    ///
+    /// # Errors
+    /// With its last log lines.
+    pub(crate) fn all_run(&mut self) -> anyhow::Result<()> {
+        for process in self.processes.values_mut() {
+            if let Some(status) = process.exit_status() {
+                return Err(process.died(status).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The sweeps that run.
+    pub(crate) fn sweeps(&self) -> impl Iterator<Item = &ServiceProcess> {
+        self.processes
+            .values()
+            .filter(|process| process.service() == Service::Sweep)
+    }
+
+    /// The log file of every process that runs, with its name.
+    pub(crate) fn logs(&self) -> impl Iterator<Item = (&'static str, &std::path::Path)> {
+        self.processes
+            .iter()
+            .map(|(name, process)| (*name, process.log()))
+    }
+
+    fn launch(&self, name: &str, service: Service, extra: &[(&str, &str)]) -> ServiceProcess {
+        if service != Service::Sweep {
+            return self.flow.spawn_as(service, name, extra);
+        }
+        // Several of them run at once.
+        let address = free_address();
+        let mut all = vec![("TIDELINE_SWEEP__ADMIN", address.as_str())];
+        all.extend(SWEEP);
+        all.extend(extra);
+        self.flow.spawn_as(service, name, &all)
+    }
+}
