@@ -21,6 +21,7 @@ pub mod delivery_ledger;
 pub mod discarded;
 pub mod epoch;
 pub mod error;
+pub mod finished;
 pub mod follows;
 pub mod migrations;
 pub mod outbox;

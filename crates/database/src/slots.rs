@@ -75,6 +75,16 @@ pub async fn publication(client: &Client, name: &str) -> Result<Publication, Err
     })
 }
 
+/// The name of the database, by which a slot is of it or not; also a part of `ce_source`.
+///
+/// # Errors
+/// See [`Error::class`].
+pub async fn database(client: &Client) -> Result<String, Error> {
+    const SQL: &str = "select current_database()::text";
+    let row = statement::one(client, "read the name of the database", SQL, &[]).await?;
+    column(&row, 0)
+}
+
 /// The slot of this name.
 ///
 /// # Errors

@@ -84,7 +84,6 @@ use crate::{
         rate::Rate,
         redeliver::{Redeliver, Rules},
     },
-    source::life,
     summary::Summary,
 };
 
@@ -221,7 +220,7 @@ impl Parts {
         let postgres = wait_for("postgres", budget, &health, shutdown, passes, || async {
             database::migrations::verify(&pool).await?;
             let client = pool.get().await?;
-            Ok(life::database(&client).await?)
+            Ok(database::slots::database(&client).await?)
         });
         let topics = wait_for("kafka", budget, &health, shutdown, passes, || async {
             Ok(kafka::topics::verify(&kafka).await?)

@@ -81,7 +81,6 @@ async fn promoted(meanwhile: Sweep) -> anyhow::Result<()> {
     // Whatever has rows is on the standby before it is cut off: fan-out stops first.
     stop(fanout).await;
     let before = fall_behind(view, &standby).await?;
-    let _mutant = flow.start(Service::Fanout, QUICK_GHOSTS).await;
     poster.wait_for_more(40).await;
     let ghosts = absent(&ids(&view.posts().await?), &before);
     view.await_published(&ghosts).await;
@@ -109,7 +108,9 @@ async fn promoted(meanwhile: Sweep) -> anyhow::Result<()> {
     assert_eq!(begun.system_id, old.system_id);
     sweep.signal(Signal::Cont)?;
     poster.wait_for_more(40).await;
+    let fanout = flow.start(Service::Fanout, QUICK_GHOSTS).await;
     let acknowledged = poster.stop().await?;
+    met(&fanout, ghosts.len()).await;
 
     let after = judged(&flow, &before, &acknowledged, JUMP).await;
     assert!(after.ghosts.is_superset(&(&ghosts & &acknowledged)));

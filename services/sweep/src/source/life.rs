@@ -44,20 +44,6 @@ pub(crate) async fn here(client: &mut Client, metrics: &SweepMetrics) -> Result<
     Ok(life(epoch::current(client).await?))
 }
 
-/// The name of the database: `ce_source` carries it.
-pub(crate) async fn database(client: &Client) -> Result<String, database::Error> {
-    const DOING: &str = "read the name of the database";
-    let failed = |source| database::Error::Sql {
-        doing: DOING,
-        source,
-    };
-    let row = client
-        .query_one("select current_database()::text", &[])
-        .await
-        .map_err(failed)?;
-    row.try_get(0).map_err(failed)
-}
-
 /// The slot as it stands. One that is not of this database and of `pgoutput` is no relay's.
 pub(crate) async fn slot(
     client: &Client,

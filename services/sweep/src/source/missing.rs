@@ -7,7 +7,11 @@
 
 use std::time::Instant;
 
-use database::{Client, Pool, clock, delivery_ledger, outbox, slots};
+use database::{
+    Client, Pool, clock, delivery_ledger,
+    finished::{self, Finished},
+    outbox, slots,
+};
 use events::{
     EventId, EventType, Micros, Stage,
     id_ranges::{IdRange, IdRanges},
@@ -22,7 +26,6 @@ use crate::{
     metrics::{SweepMetrics, gauge},
     requests::Asked,
     source::{
-        finished::{self, Finished},
         life,
         notes::{self, Notes},
     },
@@ -171,6 +174,8 @@ impl Looks {
         (clipped.low < clipped.high).then_some(clipped)
     }
 
+    /// Open dead letters and discards are left out, so that a round does not ask for the same
+    /// finished ids again and again; the claim reads them once more, under its lock.
     async fn candidates(&self, client: &Client, span: IdRange) -> Result<Candidates, SweepError> {
         let all = match self.stage {
             Stage::Published => IdRanges::from(span),

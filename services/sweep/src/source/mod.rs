@@ -3,7 +3,6 @@
 //! Reads, and writes only what is harmless to repeat: the mark that makes a slot pass a look, ids
 //! that a stage does not consume, and notes of gaps.
 
-pub(crate) mod finished;
 pub(crate) mod hops;
 pub(crate) mod life;
 pub(crate) mod missing;
