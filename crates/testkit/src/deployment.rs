@@ -7,8 +7,8 @@ use tokio_postgres::NoTls;
 
 use crate::{Cluster, Servers, names::unique};
 
-/// A fresh database, topics, keyspace and slot. Dropping it drops slot and topics, so that the
-/// servers do not run out of either; the rest goes with the instance's data.
+/// A fresh database, topics, keyspace and slot. Dropping it drops slot, topics and keyspace, so
+/// that the servers do not run out of them; the database goes with the instance's data.
 #[derive(Debug)]
 pub struct Deployment {
     name: String,
@@ -137,6 +137,7 @@ impl Drop for Deployment {
         let url = self.maintenance_url.clone();
         let slot = self.slot();
         let kafka = self.kafka_config();
+        let (nodes, keyspace) = ([self.servers.cql_node()], self.keyspace());
         // The test's runtime may be ending, so this one is its own.
         let tear_down = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -145,6 +146,7 @@ impl Drop for Deployment {
                 .ok()?;
             runtime.block_on(async {
                 let _outcome = kafka::topics::remove(&kafka).await;
+                let _outcome = timeline_store::schema::remove(&nodes, &keyspace).await;
                 let (client, connection) = tokio_postgres::connect(&url, NoTls).await.ok()?;
                 let _connection = tokio::spawn(connection);
                 let sql = "select pg_drop_replication_slot(slot_name) from pg_replication_slots \

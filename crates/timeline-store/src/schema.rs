@@ -102,6 +102,22 @@ pub async fn migrate(
     Ok(Migrated { applied, version })
 }
 
+/// Drops a keyspace with every timeline in it, if it is there. For deployments that were made to be
+/// thrown away: demos and tests.
+///
+/// # Errors
+/// A bad name, no server, no rights.
+pub async fn remove(nodes: &[String], keyspace: &str) -> Result<(), StoreError> {
+    check_keyspace(keyspace)?;
+    let session = open(nodes, STATEMENT_TIMEOUT).await?;
+    run(
+        &session,
+        &format!("DROP KEYSPACE IF EXISTS {keyspace}"),
+        (),
+    )
+    .await
+}
+
 /// Checks that the schema is there and new enough. A newer one is fine: files only add.
 pub(crate) async fn verify(session: &Session, keyspace: &str) -> Result<Found, StoreError> {
     let behind = |found| StoreError::SchemaBehind {

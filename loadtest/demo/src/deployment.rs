@@ -13,7 +13,6 @@ use events::Namespace;
 use kafka::KafkaConfig;
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::client::DefaultClientContext;
-use scylla::client::session_builder::SessionBuilder;
 use timeline_store::{CqlConfig, CqlTimelines};
 use tokio_postgres::NoTls;
 
@@ -113,7 +112,8 @@ impl Deployment {
             .await
             .context("removing the database and its slot")?;
         self.remove_topics().await.context("removing the topics")?;
-        self.remove_keyspace()
+        let node = self.setting("TIDELINE_CQL__NODES").to_owned();
+        timeline_store::schema::remove(&[node], &self.name)
             .await
             .context("removing the keyspace")
     }
@@ -169,15 +169,6 @@ impl Deployment {
         let _topics = admin.delete_topics(&names, &options).await?;
         let group = config.namespace.fanout_posts_group();
         let _groups = admin.delete_groups(&[&group], &options).await?;
-        Ok(())
-    }
-
-    async fn remove_keyspace(&self) -> anyhow::Result<()> {
-        let node = self.setting("TIDELINE_CQL__NODES");
-        let session = SessionBuilder::new().known_node(node).build().await?;
-        session
-            .query_unpaged(format!("DROP KEYSPACE IF EXISTS {}", self.name), ())
-            .await?;
         Ok(())
     }
 
