@@ -149,9 +149,23 @@ impl Drop for Deployment {
                 let _outcome = timeline_store::schema::remove(&nodes, &keyspace).await;
                 let (client, connection) = tokio_postgres::connect(&url, NoTls).await.ok()?;
                 let _connection = tokio::spawn(connection);
-                let sql = "select pg_drop_replication_slot(slot_name) from pg_replication_slots \
-                           where slot_name = $1 and not active";
-                client.execute(sql, &[&slot]).await.ok()
+                // The walsender of a relay that was killed may hold it for a while still.
+                let end = "select pg_terminate_backend(active_pid) from pg_replication_slots \
+                           where slot_name = $1 and active";
+                let drop = "select pg_drop_replication_slot(slot_name) from pg_replication_slots \
+                            where slot_name = $1 and not active";
+                let held = "select count(*) from pg_replication_slots where slot_name = $1";
+                for _attempt in 0..20 {
+                    client.execute(end, &[&slot]).await.ok()?;
+                    // Somebody may take it in between: then once more.
+                    let _outcome = client.execute(drop, &[&slot]).await;
+                    let left: i64 = client.query_one(held, &[&slot]).await.ok()?.get(0);
+                    if left == 0 {
+                        break;
+                    }
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                }
+                Some(())
             })
         });
         // What stays is told by the server itself when it runs out of it.

@@ -110,12 +110,7 @@ pub async fn migrate(
 pub async fn remove(nodes: &[String], keyspace: &str) -> Result<(), StoreError> {
     check_keyspace(keyspace)?;
     let session = open(nodes, STATEMENT_TIMEOUT).await?;
-    run(
-        &session,
-        &format!("DROP KEYSPACE IF EXISTS {keyspace}"),
-        (),
-    )
-    .await
+    run(&session, &format!("DROP KEYSPACE IF EXISTS {keyspace}"), ()).await
 }
 
 /// Checks that the schema is there and new enough. A newer one is fine: files only add.

@@ -3,9 +3,12 @@
 //! The look is `sweep::Looks`, with everything it does in a running sweep: the life of the server,
 //! the span, the ledger, the notes of gaps, the rows, the mark. Two kinds are timed: the first one
 //! of a process, which reads every gap again, and a later one with the notes due, which is what a
-//! sweep does all day. Time is the client's: an upper bound of the database's.
+//! sweep does all day. Time is the client's, of rounds with nothing missing the server's too.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, ensure};
 use database::Pool;
@@ -69,17 +72,46 @@ pub(crate) async fn missing(
     Ok(found)
 }
 
+/// Rounds of both stages with nothing missing.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Idle {
+    /// By the client's clock.
+    pub(crate) elapsed_ms: Runs,
+    /// Processor time of the server's processes.
+    pub(crate) database_ms: Runs,
+}
+
 /// Times rounds of both stages with nothing missing.
-pub(crate) async fn idle(pool: &Pool, runs: u32) -> anyhow::Result<Runs> {
+pub(crate) async fn idle(pool: &Pool, runs: u32) -> anyhow::Result<Idle> {
     let mut published = looks(pool, Stage::Published)?;
     let mut delivered = looks(pool, Stage::Delivered)?;
     let _first = timed(&mut published, &[]).await? + timed(&mut delivered, &[]).await?;
-    let mut spans = Runs::default();
+    let mut idle = Idle::default();
     for _ in 0..runs {
         tokio::time::sleep(NOTES_ARE_OLD).await;
-        spans.push(timed(&mut published, &[]).await? + timed(&mut delivered, &[]).await?);
+        let before = server_millis(pool).await?;
+        let elapsed = timed(&mut published, &[]).await? + timed(&mut delivered, &[]).await?;
+        idle.elapsed_ms.push(elapsed);
+        idle.database_ms.push(server_millis(pool).await? - before);
     }
-    Ok(spans)
+    Ok(idle)
+}
+
+/// Processor time that the server's processes behind the pool have had, from
+/// `/proc/<pid>/schedstat`: nanoseconds first. The servers of the sandbox run on this machine.
+async fn server_millis(pool: &Pool) -> anyhow::Result<f64> {
+    const PIDS: &str = "select pid from pg_stat_activity
+        where datname = current_database() and application_name = 'tideline-bench'";
+    let rows = pool.get().await?.query(PIDS, &[]).await?;
+    let mut nanos = 0;
+    for row in rows {
+        let pid: i32 = row.try_get(0)?;
+        let path = format!("/proc/{pid}/schedstat");
+        let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+        let first = text.split_whitespace().next().context("it has a number")?;
+        nanos += first.parse::<u64>()?;
+    }
+    Ok(millis(Duration::from_nanos(nanos)))
 }
 
 /// Lets a look note the gaps, and makes the notes old enough to be settled.

@@ -77,13 +77,13 @@ async fn finding(servers: &Servers, Scale { rows, runs }: Scale) -> anyhow::Resu
         by_missing.push(find::missing(&pool, &mut outbox, missing, runs, epoch).await?);
     }
     say("  rounds with nothing missing …");
-    let idle_ms = find::idle(&pool, runs).await?;
+    let idle = find::idle(&pool, runs).await?;
     say("  comparison: statements that read every row …");
     let whole_outbox = comparison::whole_outbox(&sql, runs).await?;
     Ok(Finding {
         found,
         by_missing,
-        idle_ms,
+        idle,
         ledger,
         whole_outbox,
     })

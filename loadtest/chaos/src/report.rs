@@ -53,12 +53,12 @@ impl Report {
             Sweep::May => {}
             Sweep::Heals => check(
                 self.redelivered > 0,
-                "nothing was sent again: nothing was missing".to_owned(),
+                "the sweep sent nothing again".to_owned(),
             ),
             Sweep::HealsOnce => {
                 check(
                     self.redelivered > 0,
-                    "nothing was sent again: nothing was missing".to_owned(),
+                    "the sweep sent nothing again".to_owned(),
                 );
                 check(
                     doubled == 0,

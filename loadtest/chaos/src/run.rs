@@ -42,10 +42,11 @@ const SWEEP: [(&str, &str); 5] = [
 /// Everything that a fault needs.
 #[derive(Debug)]
 pub struct Run {
-    flow: Flow,
-    rng: Rng,
+    // Load and processes end before the deployment: a slot that is in use cannot be dropped.
     load: Option<Load>,
     processes: BTreeMap<&'static str, ServiceProcess>,
+    flow: Flow,
+    rng: Rng,
     /// When the fault was over, and the newest event of that moment.
     over: Option<(Instant, EventId)>,
 }

@@ -223,7 +223,8 @@ impl StageLoop {
         if taken.ids.is_empty() {
             self.round_ended();
         } else {
-            tracing::info!(
+            // Usual beside a busy relay, which has not passed it yet.
+            tracing::debug!(
                 stage,
                 missing = taken.ids.len(),
                 more = taken.truncated,
@@ -246,15 +247,20 @@ impl StageLoop {
         self.tally.discarded += discarded;
         self.tally.left += left;
         let missing = look.ids.len();
-        tracing::info!(
-            stage = self.stage.as_str(),
-            missing,
-            redelivered,
-            discarded,
-            left,
-            more,
-            "claimed"
-        );
+        let stage = self.stage.as_str();
+        if redelivered > 0 || discarded > 0 {
+            tracing::info!(
+                stage,
+                missing,
+                redelivered,
+                discarded,
+                left,
+                more,
+                "claimed"
+            );
+        } else {
+            tracing::debug!(stage, missing, left, more, "claimed nothing");
+        }
         if !more {
             self.round_ended();
         }
