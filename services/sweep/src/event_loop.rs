@@ -37,6 +37,9 @@ pub(crate) struct StageLoop {
     health: Health,
     began: Instant,
     looked_at: Instant,
+    /// Looks for the gauges while the round waits with a look of a while ago.
+    gauges: Looks,
+    measured_at: Instant,
     told: String,
     tally: Tally,
 }
@@ -51,6 +54,8 @@ pub(crate) struct Places {
     pub(crate) slot: String,
     /// Name of the database, which the slot must be of.
     pub(crate) database: String,
+    /// For how long gauges may be of one look.
+    pub(crate) gauges_for: Duration,
     pub(crate) metrics: SweepMetrics,
 }
 
@@ -82,6 +87,8 @@ impl StageLoop {
     ) -> Self {
         Self {
             stage: looks.stage(),
+            gauges: looks.for_gauges(),
+            measured_at: Instant::now(),
             looks,
             redeliver,
             round,
@@ -136,6 +143,7 @@ impl StageLoop {
 
     /// One step: waits, or does what the round wants.
     async fn turn(&mut self, shutdown: &Shutdown) {
+        self.refresh_gauges().await;
         match self.round.next(self.now()) {
             Next::WaitUntil(at) => {
                 let pause = Duration::from_micros(at.since(self.now()));
@@ -151,6 +159,18 @@ impl StageLoop {
                 self.tell();
             }
         }
+    }
+
+    /// A round may wait for a relay or a group for long; what is missing is told meanwhile.
+    async fn refresh_gauges(&mut self) {
+        let fresh = |at: Instant| at.elapsed() < self.places.gauges_for;
+        if fresh(self.looked_at) || fresh(self.measured_at) {
+            return;
+        }
+        self.measured_at = Instant::now();
+        let asked = *self.asked.borrow();
+        // Where Postgres is away, the step of the round fails too, and tells it.
+        let _measured = self.gauges.take(asked).await;
     }
 
     async fn perform(&mut self, want: &Want, shutdown: &Shutdown) -> Seen {

@@ -237,6 +237,7 @@ impl Parts {
             namespace: kafka.namespace.clone(),
             slot: config.postgres.slot.clone(),
             database,
+            gauges_for: config.sweep.interval.0.saturating_mul(2),
             metrics,
         };
         Ok(Some(Self {

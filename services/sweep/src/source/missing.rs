@@ -97,6 +97,16 @@ impl Looks {
         }
     }
 
+    /// Looks at the same for the gauges alone: nothing is marked, noted or entered.
+    pub(crate) fn for_gauges(&self) -> Self {
+        let scope = Scope {
+            dry: true,
+            ..self.scope
+        };
+        let (pool, metrics) = (self.pool.clone(), self.metrics.clone());
+        Self::new(self.stage, pool, self.mode, scope, metrics)
+    }
+
     /// The stage.
     pub(crate) const fn stage(&self) -> Stage {
         self.stage

@@ -87,13 +87,18 @@ async fn an_inactive_slot_is_waited_for_as_long_as_the_patience() {
     patient.stands("published", "waiting").await;
     patient.rounds(0.0).await;
     assert_eq!(rig.missing(Stage::Published).await, 3);
+    // The round waits with its look; the gauges tell of what came after it.
+    let _later = rig.posts(2).await;
+    let unaccounted = "tideline_ledger_unaccounted{stage=\"published\"}";
+    patient.reaches(unaccounted, |value| value == 5.0).await;
+    patient.stands("published", "waiting").await;
     patient.stop().await;
 
     let hasty = rig.start(&[("TIDELINE_SWEEP__RELAY_PATIENCE", "1s")]).await;
     rig.complete(Stage::Published).await;
     hasty.stop().await;
     let copies = rig.copies(TopicKind::Posts).await;
-    assert_eq!(copies.values().sum::<usize>(), 3);
+    assert_eq!(copies.values().sum::<usize>(), 5);
 }
 
 /// D-12: while the broker does not take records nothing is noted, and everything is sent later.
