@@ -68,8 +68,8 @@ pub struct ClaimRow {
 /// # Cancel safety
 /// Safe: the claim ends with the transaction.
 pub async fn begin(client: &mut Client, block: i64) -> Result<Option<Claim<'_>>, Error> {
-    const LIMIT: &str = "set local idle_in_transaction_session_timeout = '60s'";
-    const LOCK: &str = "select pg_try_advisory_xact_lock($1, $2)";
+    const LOCK: &str = "select pg_try_advisory_xact_lock($1, $2),
+            set_config('idle_in_transaction_session_timeout', '60s', true)";
     // Read committed: each statement sees what was committed before it, so what another sweeper
     // did under the lock is seen by the next statement after it.
     let transaction = statement::bounded(
@@ -81,8 +81,6 @@ pub async fn begin(client: &mut Client, block: i64) -> Result<Option<Claim<'_>>,
             .start(),
     )
     .await?;
-    let limit = transaction.batch_execute(LIMIT);
-    statement::bounded("limit an idle claim", statement::LIMIT, limit).await?;
     // Blocks that are 2^31 apart share a key; that only makes one of them wait.
     let key = i32::from_ne_bytes((block as u32).to_ne_bytes());
     let row = statement::one(&transaction, "lock a block", LOCK, &[&SPACE, &key]).await?;

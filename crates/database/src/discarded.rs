@@ -49,6 +49,9 @@ pub(crate) async fn note(
     const SQL: &str = "insert into tideline.discarded (stage, event_id, reason)
         select $1, id, reason from unnest($2::bigint[], $3::text[]) as given (id, reason)
         on conflict (stage, event_id) do nothing";
+    if discards.is_empty() {
+        return Ok(());
+    }
     let (ids, reasons): (Vec<i64>, Vec<&str>) =
         discards.iter().map(|(id, reason)| (id.0, *reason)).unzip();
     let params: statement::Params<'_> = &[&stage.as_str(), &ids, &reasons];

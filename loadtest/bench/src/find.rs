@@ -91,32 +91,42 @@ pub(crate) async fn idle(pool: &Pool, runs: u32) -> anyhow::Result<Idle> {
     for _ in 0..WARM {
         let _span = timed(&mut published, &[]).await? + timed(&mut delivered, &[]).await?;
     }
+    let server = Server::behind(pool).await?;
     let mut idle = Idle::default();
     for _ in 0..runs {
         tokio::time::sleep(NOTES_ARE_OLD).await;
-        let before = server_millis(pool).await?;
+        let before = server.millis()?;
         let elapsed = timed(&mut published, &[]).await? + timed(&mut delivered, &[]).await?;
         idle.elapsed_ms.push(elapsed);
-        idle.database_ms.push(server_millis(pool).await? - before);
+        idle.database_ms.push(server.millis()? - before);
     }
     Ok(idle)
 }
 
-/// Processor time that the server's processes behind the pool have had, from
-/// `/proc/<pid>/schedstat`: nanoseconds first. The servers of the sandbox run on this machine.
-async fn server_millis(pool: &Pool) -> anyhow::Result<f64> {
-    const PIDS: &str = "select pid from pg_stat_activity
-        where datname = current_database() and application_name = 'tideline-bench'";
-    let rows = pool.get().await?.query(PIDS, &[]).await?;
-    let mut nanos = 0;
-    for row in rows {
-        let pid: i32 = row.try_get(0)?;
-        let path = format!("/proc/{pid}/schedstat");
-        let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
-        let first = text.split_whitespace().next().context("it has a number")?;
-        nanos += first.parse::<u64>()?;
+/// The server's processes behind a pool, all of whose connections are open. The servers of the
+/// sandbox run on this machine.
+struct Server(Vec<i32>);
+
+impl Server {
+    async fn behind(pool: &Pool) -> anyhow::Result<Self> {
+        const PIDS: &str = "select pid from pg_stat_activity
+            where datname = current_database() and application_name = 'tideline-bench'";
+        let rows = pool.get().await?.query(PIDS, &[]).await?;
+        let pids: Result<_, _> = rows.iter().map(|row| row.try_get(0)).collect();
+        Ok(Self(pids?))
     }
-    Ok(millis(Duration::from_nanos(nanos)))
+
+    /// Processor time they have had, from `/proc/<pid>/schedstat`: nanoseconds first.
+    fn millis(&self) -> anyhow::Result<f64> {
+        let mut nanos = 0;
+        for pid in &self.0 {
+            let path = format!("/proc/{pid}/schedstat");
+            let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+            let first = text.split_whitespace().next().context("it has a number")?;
+            nanos += first.parse::<u64>()?;
+        }
+        Ok(millis(Duration::from_nanos(nanos)))
+    }
 }
 
 /// Lets a look note the gaps, and makes the notes old enough to be settled.

@@ -87,7 +87,7 @@ impl Default for Section {
             retention: Span::days(7),
             look_ids: 100_000,
             rate: 5_000,
-            claim_batch: 500,
+            claim_batch: 2_000,
             housekeeping: Span::seconds(30),
         }
     }
