@@ -51,8 +51,11 @@ pub(crate) fn nodes(config: &Config) -> Vec<String> {
     nodes.map(|node| node.trim().to_owned()).collect()
 }
 
-/// A connection, or the way out of the process.
+/// A connection to a database that has the schema, or the way out of the process.
 pub(crate) async fn client(pool: &Pool) -> Result<database::Client, Exit> {
+    database::migrations::verify(pool)
+        .await
+        .map_err(|error| Error::from(error).into_exit())?;
     pool.get()
         .await
         .map_err(|error| Error::from(error).into_exit())

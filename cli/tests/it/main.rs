@@ -99,6 +99,26 @@ fn migrate_gives_up_after_the_budget() {
     );
 }
 
+/// Not the words of Postgres about a relation that nobody knows.
+#[tokio::test]
+async fn a_database_without_the_schema_is_told_with_the_command_that_makes_it() {
+    let servers = testkit::Servers::get().await;
+    let environment = [variable(
+        "TIDELINE_POSTGRES__URL",
+        servers.postgres_url("postgres"),
+    )];
+    for arguments in [
+        &["explain", "1"][..],
+        &["reconcile", "--since", "1h"],
+        &["epoch"],
+    ] {
+        let output = tideline(arguments, &environment);
+        let failed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(69), "{failed}");
+        assert!(failed.contains("run `tideline migrate`"), "{failed}");
+    }
+}
+
 #[test]
 fn wrong_configuration_is_told_with_its_place() {
     let output = tideline(&["migrate"], &[variable("TIDELINE_KAFKA__BROKRES", "x")]);

@@ -62,10 +62,10 @@ pub enum Error {
         current: i64,
     },
     /// The database has no epoch row: it was not migrated to the end.
-    #[error("the database has no epoch: run the migrations")]
+    #[error("the database has no epoch: run `tideline migrate`")]
     NoEpoch,
     /// The schema is older than this program asks for.
-    #[error("schema version {found} found, at least {expected} needed: run the migrations")]
+    #[error("schema version {found} found, at least {expected} needed: run `tideline migrate`")]
     NotMigrated {
         /// The newest version applied; 0 when there is none.
         found: i32,
