@@ -34,6 +34,9 @@ use crate::{
     settings::{self, MAX_UNREPORTED, REQUEST_TIMEOUT},
 };
 
+/// How long a client may take to end.
+const CLOSED_WITHIN: Duration = Duration::from_secs(10);
+
 /// The producer. Cheap to clone; all clones share one client.
 #[derive(Clone)]
 pub struct Producer {
@@ -221,6 +224,15 @@ impl Producer {
             })
         })
         .await
+    }
+
+    /// Ends the client and throws away what it holds. The last handle joins the client's thread,
+    /// which may take a moment; one that does not end is left behind.
+    pub async fn close(self) {
+        let ended = tokio::task::spawn_blocking(move || drop(self));
+        if tokio::time::timeout(CLOSED_WITHIN, ended).await.is_err() {
+            tracing::warn!("kafka client does not end: leaving it behind");
+        }
     }
 
     /// The largest record batch the broker takes for `topic`.

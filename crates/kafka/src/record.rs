@@ -6,7 +6,7 @@
 use std::{borrow::Cow, str};
 
 use bytes::Bytes;
-use events::{DecodeError, Event, EventId, envelope};
+use events::{DecodeError, Event, EventId, envelope, route};
 use rdkafka::message::{BorrowedMessage, Headers as _, Message as _};
 
 /// One header. Names may repeat; the first one with a name counts.
@@ -54,6 +54,40 @@ impl Record {
             + headers
             + 32
     }
+}
+
+/// What an outbox row became, as the relay and the sweep produce it.
+impl From<route::Record> for Record {
+    fn from(routed: route::Record) -> Self {
+        Self {
+            topic: routed.topic.to_string(),
+            key: Some(routed.key),
+            payload: Some(routed.payload),
+            headers: named(routed.headers),
+        }
+    }
+}
+
+/// The dead letter of an outbox row that can never be produced.
+impl From<route::Letter> for Record {
+    fn from(letter: route::Letter) -> Self {
+        Self {
+            topic: letter.topic.to_string(),
+            key: letter.key,
+            payload: letter.payload,
+            headers: named(letter.headers),
+        }
+    }
+}
+
+fn named(headers: route::Headers) -> Vec<Header> {
+    headers
+        .into_iter()
+        .map(|(name, value)| Header {
+            name: name.into(),
+            value: Some(value),
+        })
+        .collect()
 }
 
 /// A record as it was read.

@@ -10,7 +10,6 @@ use std::{collections::BTreeMap, future::Future, time::Duration};
 
 use rdkafka::{
     TopicPartitionList,
-    admin::{AdminClient, AdminOptions},
     consumer::{BaseConsumer, CommitMode, Consumer as _},
     error::RDKafkaErrorCode,
     topic_partition_list::Offset,
@@ -22,6 +21,7 @@ use crate::{
     log::LogContext,
     producer::blocking,
     settings::{self, REQUEST_TIMEOUT, SESSION_TIMEOUT},
+    topics::{admin, options},
 };
 
 /// A static member that was killed belongs to its group until its session ends.
@@ -142,21 +142,6 @@ async fn delete(config: &KafkaConfig, topic: &str) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
-}
-
-fn admin(config: &KafkaConfig) -> Result<AdminClient<LogContext>, Error> {
-    settings::admin_config(config)
-        .create_with_context(LogContext::default())
-        .map_err(|source| Error::Client {
-            client: "admin",
-            source,
-        })
-}
-
-fn options() -> AdminOptions {
-    AdminOptions::new()
-        .request_timeout(Some(REQUEST_TIMEOUT))
-        .operation_timeout(Some(REQUEST_TIMEOUT))
 }
 
 /// Commits for a group without joining it, which the broker takes while nobody is in it.

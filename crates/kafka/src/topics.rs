@@ -267,7 +267,8 @@ pub(crate) async fn max_message_bytes(config: &KafkaConfig, topic: &str) -> Resu
         })
 }
 
-fn admin(config: &KafkaConfig) -> Result<AdminClient<LogContext>, Error> {
+/// A client that changes things, topics and groups.
+pub(crate) fn admin(config: &KafkaConfig) -> Result<AdminClient<LogContext>, Error> {
     settings::admin_config(config)
         .create_with_context(LogContext::default())
         .map_err(|source| Error::Client {
@@ -276,7 +277,7 @@ fn admin(config: &KafkaConfig) -> Result<AdminClient<LogContext>, Error> {
         })
 }
 
-fn options() -> AdminOptions {
+pub(crate) fn options() -> AdminOptions {
     AdminOptions::new()
         .request_timeout(Some(REQUEST_TIMEOUT))
         .operation_timeout(Some(REQUEST_TIMEOUT))

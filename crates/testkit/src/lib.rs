@@ -9,6 +9,7 @@
 mod binaries;
 mod cluster;
 mod deployment;
+mod http;
 mod names;
 mod pipeline;
 mod servers;
@@ -17,6 +18,7 @@ mod wait;
 pub use binaries::binary;
 pub use cluster::{Backup, Cluster};
 pub use deployment::Deployment;
+pub use http::http_get;
 pub use names::{free_address, unique};
 pub use pipeline::{Pipeline, ready};
 pub use sandbox::{Server, Service, ServiceProcess, Signal};

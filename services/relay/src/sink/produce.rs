@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use events::Class;
-use kafka::{EnqueueError, Header, KafkaConfig, Producer, producer::Reports};
+use kafka::{EnqueueError, KafkaConfig, Producer, producer::Reports};
 use tracing::{error, info, warn};
 
 use crate::core::{Letter, Record};
@@ -59,13 +59,7 @@ impl Sink {
 
     /// Hands a record over.
     pub fn produce(&mut self, tag: u64, record: Record) {
-        let record = kafka::Record {
-            topic: record.topic.to_string(),
-            key: Some(record.key),
-            payload: Some(record.payload),
-            headers: headers(record.headers),
-        };
-        self.hand_over(tag, record);
+        self.hand_over(tag, record.into());
     }
 
     /// Hands a dead letter over.
@@ -77,13 +71,7 @@ impl Sink {
             "row can never be produced: dead letter"
         );
         self.rows.insert(tag, Row::of(&letter));
-        let record = kafka::Record {
-            topic: letter.topic.to_string(),
-            key: letter.key,
-            payload: letter.payload,
-            headers: headers(letter.headers),
-        };
-        self.hand_over(tag, record);
+        self.hand_over(tag, letter.into());
     }
 
     /// The next outcome; waits for it.
@@ -159,7 +147,7 @@ impl Sink {
         self.rows.clear();
         self.backlog.clear();
         self.refused.clear();
-        dispose(old).await;
+        old.close().await;
         info!("kafka client made anew");
         Ok(())
     }
@@ -167,7 +155,7 @@ impl Sink {
     /// Ends the client.
     pub async fn close(self) {
         drop(self.reports);
-        dispose(self.producer).await;
+        self.producer.close().await;
     }
 
     fn hand_over(&mut self, tag: u64, record: kafka::Record) {
@@ -220,26 +208,5 @@ impl Sink {
                 Some(Outcome::Failed(tag, class))
             }
         }
-    }
-}
-
-fn headers(headers: Vec<(&'static str, bytes::Bytes)>) -> Vec<Header> {
-    headers
-        .into_iter()
-        .map(|(name, value)| Header {
-            name: name.into(),
-            value: Some(value),
-        })
-        .collect()
-}
-
-/// Dropping the last handle joins the client's thread, which may take a moment.
-async fn dispose(producer: Producer) {
-    let ended = tokio::task::spawn_blocking(move || drop(producer));
-    if tokio::time::timeout(std::time::Duration::from_secs(10), ended)
-        .await
-        .is_err()
-    {
-        warn!("kafka client does not end: leaving it behind");
     }
 }

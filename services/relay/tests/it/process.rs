@@ -29,7 +29,7 @@ impl Process {
     }
 
     async fn acked(&self) -> f64 {
-        let text = crate::rig::get(&self.admin, "/metrics")
+        let text = testkit::http_get(&self.admin, "/metrics")
             .await
             .map_or_else(String::new, |(_, text)| text);
         let value = text
@@ -89,7 +89,7 @@ async fn exit_codes_tell_why() {
     assert_eq!(lonely.exit_code().await, Some(69));
     let mut asked = Process::start(&rig, &[]);
     eventually("ready", async || {
-        crate::rig::get(&asked.admin, "/readyz")
+        testkit::http_get(&asked.admin, "/readyz")
             .await
             .filter(|(status, _)| *status == 200)
     })

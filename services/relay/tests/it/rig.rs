@@ -2,23 +2,14 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use rdkafka::{
-    ClientConfig, Message as _, Offset, TopicPartitionList,
-    consumer::{BaseConsumer, Consumer as _},
-    message::Headers as _,
-};
 use relay::config::Config;
 use runtime::{
     Shutdown,
     config::{Sources, load},
     exit::Exit,
 };
-use testkit::{Deployment, eventually, free_address};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
-    task::JoinHandle,
-};
+use testkit::{Deployment, eventually, eventually_within, free_address, http_get};
+use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
 /// A deployment with an open SQL connection.
@@ -120,23 +111,22 @@ impl Rig {
         format!("{}.{suffix}", self.deployment.namespace())
     }
 
-    /// Reads a topic from its start until it has given at least `count` records.
+    /// Waits until a topic has at least `count` records; answers all it has.
     pub(crate) async fn records(&self, topic: &str, count: usize) -> Vec<Stored> {
-        let brokers = self.deployment.servers().kafka_brokers();
-        let topic = topic.to_owned();
-        let read = tokio::task::spawn_blocking(move || read(&brokers, &topic, count));
-        read.await.unwrap()
+        let what = format!("{count} records in {topic}");
+        eventually_within(Duration::from_secs(60), &what, async || {
+            let all = self.all_records(topic).await;
+            (all.len() >= count).then_some(all)
+        })
+        .await
     }
 
     /// Everything the topic has now.
     pub(crate) async fn all_records(&self, topic: &str) -> Vec<Stored> {
-        let ends = kafka::Admin::new(&self.deployment.kafka_config())
+        let kafka = self.deployment.kafka_config();
+        kafka::snapshot::read(&kafka, topic, |record| Some(stored(record)))
+            .await
             .unwrap()
-            .end_offsets(topic)
-            .await
-            .unwrap();
-        self.records(topic, usize::try_from(ends.values().sum::<i64>()).unwrap())
-            .await
     }
 
     pub(crate) async fn one<T: for<'a> tokio_postgres::types::FromSql<'a>>(&self, sql: &str) -> T {
@@ -202,7 +192,7 @@ impl Running {
 
     /// Status and body of the admin port, if it answers.
     pub(crate) async fn get(&self, path: &str) -> Option<(u16, String)> {
-        get(&self.admin, path).await
+        http_get(&self.admin, path).await
     }
 
     /// Asks the relay to stop and waits until it has.
@@ -222,62 +212,18 @@ impl Running {
     }
 }
 
-/// Status and body of an admin port, if it answers.
-pub(crate) async fn get(address: &str, path: &str) -> Option<(u16, String)> {
-    let mut stream = TcpStream::connect(address).await.ok()?;
-    let request = format!("GET {path} HTTP/1.1\r\nhost: relay\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.ok()?;
-    let status = answer.split(' ').nth(1)?.parse().ok()?;
-    Some((status, answer))
-}
-
-fn read(brokers: &str, topic: &str, count: usize) -> Vec<Stored> {
-    let consumer: BaseConsumer = ClientConfig::new()
-        .set("bootstrap.servers", brokers)
-        .set("group.id", "relay-test")
-        .set("enable.auto.commit", "false")
-        .set("fetch.wait.max.ms", "50")
-        .create()
-        .unwrap();
-    let metadata = consumer
-        .fetch_metadata(Some(topic), Duration::from_secs(10))
-        .unwrap();
-    let mut assignment = TopicPartitionList::new();
-    for partition in metadata.topics()[0].partitions() {
-        assignment
-            .add_partition_offset(topic, partition.id(), Offset::Beginning)
-            .unwrap();
+/// A record with its headers as text.
+fn stored(record: kafka::Consumed) -> Stored {
+    let text = |value: Option<bytes::Bytes>| {
+        String::from_utf8(value.unwrap_or_default().to_vec()).unwrap()
+    };
+    let headers = record.headers.into_iter();
+    Stored {
+        partition: record.partition,
+        key: record.key.map(|key| key.to_vec()),
+        payload: record.payload.map(|payload| payload.to_vec()),
+        headers: headers
+            .map(|header| (header.name.into_owned(), text(header.value)))
+            .collect(),
     }
-    consumer.assign(&assignment).unwrap();
-    let deadline = std::time::Instant::now() + Duration::from_secs(60);
-    let mut found = Vec::new();
-    while found.len() < count {
-        assert!(
-            std::time::Instant::now() < deadline,
-            "{} of {count} records in {topic}",
-            found.len()
-        );
-        let Some(message) = consumer.poll(Duration::from_millis(100)) else {
-            continue;
-        };
-        let message = message.unwrap();
-        let headers = message.headers().map_or_else(BTreeMap::new, |headers| {
-            let text = |value: Option<&[u8]>| {
-                String::from_utf8(value.unwrap_or_default().to_vec()).unwrap()
-            };
-            headers
-                .iter()
-                .map(|header| (header.key.to_owned(), text(header.value)))
-                .collect()
-        });
-        found.push(Stored {
-            partition: message.partition(),
-            key: message.key().map(<[u8]>::to_vec),
-            payload: message.payload().map(<[u8]>::to_vec),
-            headers,
-        });
-    }
-    found
 }

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use database::{Pool, claim::ClaimRow, dead_letters::DeadLetter};
 use events::{
     Class, EventId, PostId, Stage, envelope,
-    route::{Headers, Letter, OutboxRow, Record, Routed, Router, Via},
+    route::{Letter, OutboxRow, Routed, Router, Via},
     topic::TopicKind,
 };
 use futures::future::join_all;
-use kafka::{Header, KafkaConfig, Producer, producer::Position};
+use kafka::{KafkaConfig, Producer, producer::Position};
 
 use crate::error::SweepError;
 
@@ -22,8 +22,6 @@ use crate::error::SweepError;
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(20);
 /// How long a probe may take.
 const PROBED_WITHIN: Duration = Duration::from_secs(5);
-/// How long a client may take to end.
-const DISPOSED_WITHIN: Duration = Duration::from_secs(10);
 const CLIENT_ID: &str = "tideline-sweep";
 
 /// What became of the rows of a claim.
@@ -116,9 +114,10 @@ impl Publisher {
                 Routed::Letter(letter) => letters.push(letter),
             }
         }
-        let sends = records
-            .iter()
-            .map(|record| self.producer.send(outgoing(record), ACKNOWLEDGED_WITHIN));
+        let sends = records.iter().map(|record| {
+            self.producer
+                .send(record.clone().into(), ACKNOWLEDGED_WITHIN)
+        });
         let mut published = Published::default();
         let mut failed = None;
         for (record, outcome) in records.iter().zip(join_all(sends).await) {
@@ -170,13 +169,10 @@ impl Publisher {
             topic = &*letter.topic,
             "row can never be produced: dead letter"
         );
-        let record = kafka::Record {
-            topic: letter.topic.to_string(),
-            key: letter.key.clone(),
-            payload: letter.payload.clone(),
-            headers: headers(letter.headers.clone()),
-        };
-        let sent = self.producer.send(record, ACKNOWLEDGED_WITHIN).await;
+        let sent = self
+            .producer
+            .send(letter.clone().into(), ACKNOWLEDGED_WITHIN)
+            .await;
         let position = sent.map_err(|source| SweepError::Produce { event, source })?;
         let row = row_of(stage, &letter, position);
         let client = self.pool.get().await?;
@@ -188,21 +184,8 @@ impl Publisher {
     async fn renew(&mut self) -> Result<(), SweepError> {
         let (producer, _no_tags) = Producer::new(&self.kafka, CLIENT_ID)?;
         let old = std::mem::replace(&mut self.producer, producer);
-        // Dropping the last handle purges its queues and joins its thread.
-        let ended = tokio::task::spawn_blocking(move || drop(old));
-        if tokio::time::timeout(DISPOSED_WITHIN, ended).await.is_err() {
-            tracing::warn!("kafka client does not end: leaving it behind");
-        }
+        old.close().await;
         Ok(())
-    }
-}
-
-fn outgoing(record: &Record) -> kafka::Record {
-    kafka::Record {
-        topic: record.topic.to_string(),
-        key: Some(record.key.clone()),
-        payload: Some(record.payload.clone()),
-        headers: headers(record.headers.clone()),
     }
 }
 
@@ -220,14 +203,4 @@ fn row_of(stage: Stage, letter: &Letter, at: Position) -> DeadLetter {
         offset: at.offset,
         reason: letter.reason.as_str().to_owned(),
     }
-}
-
-fn headers(headers: Headers) -> Vec<Header> {
-    headers
-        .into_iter()
-        .map(|(name, value)| Header {
-            name: name.into(),
-            value: Some(value),
-        })
-        .collect()
 }

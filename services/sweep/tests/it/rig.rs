@@ -4,11 +4,6 @@ use std::{collections::BTreeMap, time::Duration};
 
 use events::{EventId, Stage, topic::TopicKind};
 use kafka::KafkaConfig;
-use rdkafka::{
-    ClientConfig, Message as _, Offset, TopicPartitionList,
-    consumer::{BaseConsumer, Consumer as _},
-    message::Headers as _,
-};
 use runtime::{
     Shutdown,
     config::{Sources, load},
@@ -16,13 +11,9 @@ use runtime::{
 };
 use sweep::{Command, Config, summary::Summary};
 use testkit::{
-    Pipeline, Servers, Service, ServiceProcess, binary, eventually, free_address, ready,
+    Pipeline, Servers, Service, ServiceProcess, binary, eventually, free_address, http_get, ready,
 };
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
-    task::JoinHandle,
-};
+use tokio::task::JoinHandle;
 use tokio_postgres::{Client, types::FromSql};
 
 use crate::bare::Bare;
@@ -263,16 +254,9 @@ impl Rig {
 
     /// Everything a topic has now.
     pub(crate) async fn read(&self, topic: &str) -> Vec<Stored> {
-        let ends = kafka::Admin::new(&self.kafka)
-            .unwrap()
-            .end_offsets(topic)
+        kafka::snapshot::read(&self.kafka, topic, |record| Some(stored(record)))
             .await
-            .unwrap();
-        let count = usize::try_from(ends.values().sum::<i64>()).unwrap();
-        let brokers = self.kafka.brokers.clone();
-        let topic = topic.to_owned();
-        let read = tokio::task::spawn_blocking(move || read(&brokers, &topic, count));
-        read.await.unwrap()
+            .unwrap()
     }
 }
 
@@ -317,7 +301,7 @@ impl Running {
 
     /// Status and body of the admin port, if it answers.
     pub(crate) async fn get(&self, path: &str) -> Option<(u16, String)> {
-        get(&self.admin, path).await
+        http_get(&self.admin, path).await
     }
 
     /// Asks the sweep to stop and waits until it has.
@@ -338,59 +322,16 @@ pub(crate) fn command(stage: Stage, patience: Duration) -> Command {
     command
 }
 
-async fn get(address: &str, path: &str) -> Option<(u16, String)> {
-    let mut stream = TcpStream::connect(address).await.ok()?;
-    let request = format!("GET {path} HTTP/1.1\r\nhost: sweep\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.ok()?;
-    let status = answer.split(' ').nth(1)?.parse().ok()?;
-    Some((status, answer))
-}
-
-fn read(brokers: &str, topic: &str, count: usize) -> Vec<Stored> {
-    let consumer: BaseConsumer = ClientConfig::new()
-        .set("bootstrap.servers", brokers)
-        .set("group.id", "sweep-test")
-        .set("enable.auto.commit", "false")
-        .set("fetch.wait.max.ms", "50")
-        .create()
-        .unwrap();
-    let metadata = consumer
-        .fetch_metadata(Some(topic), Duration::from_secs(10))
-        .unwrap();
-    let mut assignment = TopicPartitionList::new();
-    for partition in metadata.topics()[0].partitions() {
-        assignment
-            .add_partition_offset(topic, partition.id(), Offset::Beginning)
-            .unwrap();
+/// A record with its headers as text.
+fn stored(record: kafka::Consumed) -> Stored {
+    let text = |value: Option<bytes::Bytes>| {
+        String::from_utf8(value.unwrap_or_default().to_vec()).unwrap()
+    };
+    let headers = record.headers.into_iter();
+    Stored {
+        key: record.key.map(|key| key.to_vec()),
+        headers: headers
+            .map(|header| (header.name.into_owned(), text(header.value)))
+            .collect(),
     }
-    consumer.assign(&assignment).unwrap();
-    let deadline = std::time::Instant::now() + Duration::from_secs(60);
-    let mut found = Vec::new();
-    while found.len() < count {
-        assert!(
-            std::time::Instant::now() < deadline,
-            "{} of {count} records in {topic}",
-            found.len()
-        );
-        let Some(message) = consumer.poll(Duration::from_millis(100)) else {
-            continue;
-        };
-        let message = message.unwrap();
-        let headers = message.headers().map_or_else(BTreeMap::new, |headers| {
-            let text = |value: Option<&[u8]>| {
-                String::from_utf8(value.unwrap_or_default().to_vec()).unwrap()
-            };
-            headers
-                .iter()
-                .map(|header| (header.key.to_owned(), text(header.value)))
-                .collect()
-        });
-        found.push(Stored {
-            key: message.key().map(<[u8]>::to_vec),
-            headers,
-        });
-    }
-    found
 }
