@@ -36,13 +36,18 @@ pub(crate) fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Result<(), 
     Err(Failure::program(&format!("cargo {shown}"), status))
 }
 
-/// Builds the release programs of the services, the command line, the demo and the bench. Always
-/// the same set: another one would make cargo unify features anew and build half of it again.
+/// Programs beside the services that people start from here.
+const TOOLS: [&str; 7] = ["cli", "demo", "load", "judge", "graph", "sim", "bench"];
+
+/// Builds the release programs of the services and all tools. Always the same set: another one
+/// would make cargo unify features anew and build half of it again.
 pub(crate) fn build_release() -> Result<(), Failure> {
     screen::line("building release programs (the first time usually 5 min, then seconds) …");
     let mut arguments = vec!["build", "--release", "--bins"];
-    for package in SERVICES.iter().chain(&["cli", "demo", "bench"]) {
+    for package in SERVICES.iter().chain(&TOOLS) {
         arguments.extend(["-p", package]);
     }
+    // The simulator's deliberate bugs: nothing else has them.
+    arguments.extend(["--features", "sim/bugs"]);
     run(&arguments, &[])
 }

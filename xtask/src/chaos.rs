@@ -18,7 +18,7 @@ pub(crate) fn chaos(rest: &[String]) -> Result<(), Failure> {
     cargo::run(&["build", "--quiet", "-p", "chaos", "--bins"], &[])?;
     if rest
         .iter()
-        .any(|word| ["--list", "--help", "-h"].contains(&word.as_str()))
+        .any(|word| ["--list", "--summary", "--help", "-h"].contains(&word.as_str()))
     {
         return hand_over(rest);
     }

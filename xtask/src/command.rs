@@ -16,13 +16,17 @@ pub(crate) enum Command {
     Demo,
     Test,
     Chaos,
+    Sim,
+    Load,
+    Judge,
+    Graph,
     Bench,
     Tidy,
     Ci,
     Help,
 }
 
-const ALL: [(Command, &str, &str); 12] = [
+const ALL: [(Command, &str, &str); 16] = [
     (
         Command::Up,
         "up",
@@ -54,6 +58,26 @@ const ALL: [(Command, &str, &str); 12] = [
         Command::Chaos,
         "chaos",
         "one fault on real servers under load, judged; `./x chaos --list` shows all",
+    ),
+    (
+        Command::Sim,
+        "sim",
+        "thousands of seeded histories of the pure cores: `./x sim --seeds 5000`",
+    ),
+    (
+        Command::Load,
+        "load",
+        "open-loop load, judged, with a report: `./x load steady`; `--list` shows all",
+    ),
+    (
+        Command::Judge,
+        "judge",
+        "compare a load run's journal with what the stores hold",
+    ),
+    (
+        Command::Graph,
+        "graph",
+        "make a follow graph, or load one from a list of edges",
     ),
     (
         Command::Bench,
@@ -93,7 +117,15 @@ impl Command {
     pub(crate) fn passes_arguments(self) -> bool {
         matches!(
             self,
-            Self::Demo | Self::Test | Self::Chaos | Self::Bench | Self::Supervise
+            Self::Demo
+                | Self::Test
+                | Self::Chaos
+                | Self::Sim
+                | Self::Load
+                | Self::Judge
+                | Self::Graph
+                | Self::Bench
+                | Self::Supervise
         )
     }
 

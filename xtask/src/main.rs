@@ -12,10 +12,13 @@ mod ci;
 mod command;
 mod demo;
 mod failure;
+mod load;
+mod program;
 mod repository;
 mod run;
 mod screen;
 mod servers;
+mod services;
 mod supervise;
 mod test;
 mod tidy;
@@ -59,6 +62,10 @@ fn perform(command: Command, rest: &[String]) -> Result<(), Failure> {
         Command::Demo => demo::demo(rest),
         Command::Test => test::test(rest),
         Command::Chaos => chaos::chaos(rest),
+        Command::Sim => program::hand_over("sim", rest),
+        Command::Load => load::load(rest),
+        Command::Judge => program::hand_over("judge", rest),
+        Command::Graph => program::hand_over("graph", rest),
         Command::Bench => bench::bench(rest),
         Command::Tidy => command.without_arguments(rest).and_then(|()| tidy::tidy()),
         Command::Ci => command.without_arguments(rest).and_then(|()| ci::ci()),

@@ -1,4 +1,4 @@
-//! `run`: the outer half, which is what Ctrl-C meets.
+//! `run`, and the outer half of what is supervised, which is what Ctrl-C meets.
 //!
 //! `std` cannot catch a signal, a shell can. So this process becomes a small
 //! shell that starts the supervisor in the background (where POSIX has it
@@ -39,6 +39,11 @@ pub(crate) fn run(rest: &[String]) -> Result<(), Failure> {
     }
     // Built here, where Ctrl-C still simply ends cargo.
     cargo::build_release()?;
+    supervised(rest)
+}
+
+/// Becomes the shell, with the supervisor behind it. `words` are the supervisor's.
+pub(crate) fn supervised(words: &[String]) -> Result<(), Failure> {
     let own =
         env::current_exe().map_err(|e| Failure::new(format!("cannot find this program: {e}")))?;
     let stop = repository::sandbox().dir().join("run.stop");
@@ -48,7 +53,7 @@ pub(crate) fn run(rest: &[String]) -> Result<(), Failure> {
         .arg(own)
         .arg(command::supervise_name())
         .arg(&stop)
-        .args(rest)
+        .args(words)
         .exec();
     Err(Failure::new(format!("cannot run sh: {error}")))
 }

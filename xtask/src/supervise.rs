@@ -1,30 +1,30 @@
-//! `run`: the inner half, which starts everything and watches it.
+//! The inner half of `run` and `load`: starts everything and watches it.
 //!
 //! Order: servers, migrations, services in flow order, readiness. The run ends
-//! when it is asked to (see [`crate::run`]) or when a service dies; services
-//! are then asked to stop in flow order, so that what was accepted still
-//! travels as far as it can, and the servers are stopped last.
+//! when it is asked to (see [`crate::run`]), when a service dies, or when the
+//! program ends that it was started for; the servers are stopped last, unless
+//! they ran before a program came.
 
 use std::fs;
 use std::os::unix::process::parent_id;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use sandbox::{Instance, Service, ServiceProcess, State};
+use sandbox::{Instance, State};
 
 use crate::failure::Failure;
 use crate::repository;
 use crate::run::KEEP_SERVERS;
 use crate::screen;
 use crate::servers::say;
+use crate::services::{self, Services, tideline};
 
-/// Services ride over servers that boot, so readiness may take a while.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+const STEP: Duration = Duration::from_millis(100);
 
-/// Longer than a service's own deadline for draining.
-const GRACE: Duration = Duration::from_secs(30);
+/// A program that was asked to stop writes down what it has.
+const PROGRAM_STOPS_WITHIN: Duration = Duration::from_secs(60);
 
 /// What ends the run.
 struct Stop<'a> {
@@ -38,8 +38,9 @@ impl Stop<'_> {
     }
 }
 
+/// `rest`: the file that asks to stop, flags, then a program and its words, if any.
 pub(crate) fn supervise(rest: &[String]) -> Result<(), Failure> {
-    let Some((file, flags)) = rest.split_first() else {
+    let Some((file, rest)) = rest.split_first() else {
         return Err(Failure::usage(
             "this command is the inner half of `run`; call ./x run",
         ));
@@ -48,17 +49,22 @@ pub(crate) fn supervise(rest: &[String]) -> Result<(), Failure> {
         file: Path::new(file),
         parent: parent_id(),
     };
+    let (keep, program) = match rest.split_first() {
+        Some((flag, program)) if flag == KEEP_SERVERS => (true, program),
+        _ => (false, rest),
+    };
     // A file left by a run that was killed must not end this one.
     let _ = fs::remove_file(stop.file);
     let mut sandbox = repository::sandbox();
-    refuse_second(&sandbox)?;
+    services::refuse_second(&sandbox)?;
+    let found = found_running(&sandbox);
     say("starting the servers …");
     let outcome = sandbox
         .up(&mut say)
         .map_err(Failure::from)
-        .and_then(|()| serve(&sandbox, &stop));
+        .and_then(|()| serve(&sandbox, &stop, program));
     let _ = fs::remove_file(stop.file);
-    if flags.iter().any(|flag| flag == KEEP_SERVERS) {
+    if keep || found && !program.is_empty() {
         say("servers stay up; ./x down stops them");
         return outcome;
     }
@@ -66,102 +72,88 @@ pub(crate) fn supervise(rest: &[String]) -> Result<(), Failure> {
     outcome.and(sandbox.down(&mut say).map_err(Failure::from))
 }
 
-/// Two sets of services on the same ports would only confuse.
-fn refuse_second(sandbox: &Instance) -> Result<(), Failure> {
-    let running = |state| matches!(state, State::Running { .. } | State::Silent { .. });
-    let is_service = |name| Service::ALL.iter().any(|service| service.name() == name);
-    match sandbox
-        .status()
-        .into_iter()
-        .find(|line| is_service(line.name) && running(line.state))
-    {
-        None => Ok(()),
-        Some(line) => Err(Failure::new(format!(
-            "{} runs already from an earlier `--keep`; ./x down stops it",
-            line.name
-        ))),
-    }
+fn found_running(sandbox: &Instance) -> bool {
+    let status = sandbox.status();
+    status
+        .iter()
+        .any(|line| matches!(line.state, State::Running { .. }))
 }
 
-fn serve(sandbox: &Instance, stop: &Stop<'_>) -> Result<(), Failure> {
+fn serve(sandbox: &Instance, stop: &Stop<'_>, program: &[String]) -> Result<(), Failure> {
     if stop.asked() {
         return Ok(());
     }
     say("migrating …");
     tideline(sandbox, &["migrate"])?;
-    let mut services = Vec::new();
-    let outcome = start_services(sandbox, stop, &mut services).and_then(|()| {
-        if !stop.asked() {
-            announce(sandbox)?;
-        }
-        watch(stop, &mut services)
-    });
-    let stopped = stop_services(&mut services);
-    outcome.and(stopped)
-}
-
-fn start_services(
-    sandbox: &Instance,
-    stop: &Stop<'_>,
-    services: &mut Vec<ServiceProcess>,
-) -> Result<(), Failure> {
-    for service in Service::ALL {
-        let log = sandbox.log_path(service.name());
-        let binary = repository::release_binary(service.binary());
-        let process = service.spawn(sandbox, &binary, &[], &log)?;
-        say(&format!(
-            "{}: started, pid {}, log {}",
-            service.name(),
-            process.pid(),
-            log.display()
-        ));
-        services.push(process);
-    }
-    for process in services {
+    let mut services = Services::default();
+    let outcome = services.start(sandbox, || stop.asked()).and_then(|()| {
         if stop.asked() {
             return Ok(());
         }
-        process.wait_ready(READY_WITHIN)?;
-        say(&format!(
-            "{}: ready, admin http://{}",
-            process.service().name(),
-            process.admin()
-        ));
-    }
-    Ok(())
+        let Some((name, words)) = program.split_first() else {
+            announce(sandbox)?;
+            return watch(stop, &mut services);
+        };
+        let child = Command::new(repository::release_binary(name))
+            .args(words)
+            .envs(sandbox.env())
+            .current_dir(repository::root())
+            .spawn()
+            .map_err(|error| Failure::new(format!("cannot run {name}: {error}")))?;
+        accompany(stop, &mut services, name, child)
+    });
+    let stopped = services.stop();
+    outcome.and(stopped)
 }
 
 /// Returns when asked to stop, fails when a service ends by itself.
-fn watch(stop: &Stop<'_>, services: &mut [ServiceProcess]) -> Result<(), Failure> {
+fn watch(stop: &Stop<'_>, services: &mut Services) -> Result<(), Failure> {
     while !stop.asked() {
-        for process in services.iter_mut() {
-            if let Some(status) = process.exit_status() {
-                return Err(process.died(status).into());
-            }
-        }
-        thread::sleep(Duration::from_millis(100));
+        services.check()?;
+        thread::sleep(STEP);
     }
     Ok(())
 }
 
-fn stop_services(services: &mut [ServiceProcess]) -> Result<(), Failure> {
-    let mut unclean = Vec::new();
-    for process in services {
-        let name = process.service().name();
-        let ended_before = process.exit_status().is_some();
-        let status = process.stop(GRACE)?;
-        say(&format!("{name}: ended ({status})"));
-        if !ended_before && !status.success() {
-            unclean.push(name);
+/// Returns when the program ends well. It is asked to stop when we are, and when a service ends by
+/// itself.
+fn accompany(
+    stop: &Stop<'_>,
+    services: &mut Services,
+    name: &str,
+    mut child: Child,
+) -> Result<(), Failure> {
+    let mut fault = None;
+    let mut asked: Option<Instant> = None;
+    loop {
+        let status = child
+            .try_wait()
+            .map_err(|error| Failure::new(format!("cannot wait for {name}: {error}")))?;
+        if let Some(status) = status {
+            return match fault {
+                Some(fault) => Err(fault),
+                None if status.success() => Ok(()),
+                None => Err(Failure::program(name, status)),
+            };
         }
+        if fault.is_none() {
+            fault = services.check().err();
+        }
+        match asked {
+            None if stop.asked() || fault.is_some() => {
+                // `std` has no gentler signal than SIGKILL.
+                let _ = Command::new("kill")
+                    .args(["-TERM", &child.id().to_string()])
+                    .status();
+                asked = Some(Instant::now());
+            }
+            Some(since) if since.elapsed() > PROGRAM_STOPS_WITHIN => {
+                let _ = child.kill();
+            }
+            _ => {}
+        }
+        thread::sleep(STEP);
     }
-    if unclean.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::new(format!(
-        "not stopped cleanly: {}",
-        unclean.join(", ")
-    )))
 }
 
 fn announce(sandbox: &Instance) -> Result<(), Failure> {
@@ -193,23 +185,4 @@ fn announce(sandbox: &Instance) -> Result<(), Failure> {
         "  curl -sS -H \"$AUTH\" http://{read}/v1/timelines/home\n\nCtrl-C stops.\n"
     ));
     Ok(())
-}
-
-/// Runs the operator's command line against the sandbox; its output.
-fn tideline(sandbox: &Instance, arguments: &[&str]) -> Result<String, Failure> {
-    let output = Command::new(repository::release_binary("tideline"))
-        .args(arguments)
-        .envs(sandbox.env())
-        .current_dir(repository::root())
-        .output()
-        .map_err(|e| Failure::new(format!("cannot run tideline: {e}")))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    Err(Failure::new(format!(
-        "tideline {} failed ({}):\n{said}",
-        arguments.join(" "),
-        output.status
-    )))
 }

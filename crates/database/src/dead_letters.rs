@@ -1,6 +1,7 @@
 //! Accounts of records that can never be published or delivered as they are. The full record is in
 //! the dead-letter topic; the row here is what finishes the event (D-9).
 
+use deadpool_postgres::GenericClient;
 use events::{EventId, PostId, Stage};
 
 use crate::{
@@ -33,6 +34,21 @@ pub struct DeadLetter {
 /// # Errors
 /// See [`Error::class`].
 pub async fn record(client: &Client, letter: &DeadLetter) -> Result<(), Error> {
+    enter(client, letter).await
+}
+
+/// How many dead letters are open, in all stages.
+///
+/// # Errors
+/// See [`Error::class`].
+pub async fn count_open(client: &Client) -> Result<i64, Error> {
+    const SQL: &str = "select count(*) from tideline.dead_letters where state = 'open'";
+    let row = statement::one(client, "count open dead letters", SQL, &[]).await?;
+    column(&row, 0)
+}
+
+/// [`record`] through a connection or inside a transaction.
+pub(crate) async fn enter<C: GenericClient>(client: &C, letter: &DeadLetter) -> Result<(), Error> {
     const BY_EVENT: &str = "insert into tideline.dead_letters
             (stage, event_id, post_id, record_topic, record_partition, record_offset, reason)
         values ($1, $2, $3, $4, $5, $6, $7)
@@ -68,14 +84,4 @@ pub async fn record(client: &Client, letter: &DeadLetter) -> Result<(), Error> {
     )
     .await
     .map(drop)
-}
-
-/// How many dead letters are open, in all stages.
-///
-/// # Errors
-/// See [`Error::class`].
-pub async fn count_open(client: &Client) -> Result<i64, Error> {
-    const SQL: &str = "select count(*) from tideline.dead_letters where state = 'open'";
-    let row = statement::one(client, "count open dead letters", SQL, &[]).await?;
-    column(&row, 0)
 }

@@ -1,6 +1,8 @@
 //! Gaps: ids that no row has been seen for. Notes for metrics, and for not reading the same nothing
 //! every round; claims and drops never read them, so a row that exists always beats a note.
 
+use std::collections::HashMap;
+
 use events::{IdRanges, Micros};
 
 use crate::{
@@ -55,18 +57,72 @@ pub async fn note(client: &Client, ids: &IdRanges) -> Result<(), Error> {
 /// # Errors
 /// See [`Error::class`].
 pub async fn list(client: &Client) -> Result<Vec<Void>, Error> {
-    const SQL: &str = "select entry, ids::text, xmax_seen::text, tideline.micros(seen_at) from tideline.outbox_void order by entry";
-    let rows = statement::all(client, "read noted gaps", SQL, &[]).await?;
-    rows.iter()
-        .map(|row| {
-            Ok(Void {
-                entry: column(row, 0)?,
-                ids: delivery_ledger::parse(column(row, 1)?)?,
-                xmax_seen: xid(column(row, 2)?)?,
-                seen_us: Micros(column(row, 3)?),
-            })
-        })
-        .collect()
+    let mut mirror = Mirror::default();
+    mirror.refresh(client).await?;
+    Ok(mirror.voids)
+}
+
+/// The notes held in memory, brought up to date by reading only new ones: a note is made and
+/// deleted, and never changed. What is held is of one server since its start, so that no other
+/// note has the number and the transaction of one that is held.
+#[derive(Debug, Default)]
+pub struct Mirror {
+    started_us: i64,
+    voids: Vec<Void>,
+}
+
+impl Mirror {
+    /// Reads what has changed; everything at the first time, and after a start of the server.
+    ///
+    /// # Errors
+    /// See [`Error::class`].
+    ///
+    /// # Cancel safety
+    /// Safe: what was known is known still, or nothing is.
+    pub async fn refresh(&mut self, client: &Client) -> Result<(), Error> {
+        const SQL: &str = "select v.entry, v.xmax_seen::text, tideline.micros(v.seen_at),
+                server.started_us, case when known.entry is null then v.ids::text end
+            from tideline.outbox_void v
+            cross join (select tideline.micros(pg_postmaster_start_time()) as started_us offset 0) as server
+            left join unnest($1::bigint[], $2::text[]) as known (entry, xmax_seen)
+                on known.entry = v.entry and known.xmax_seen = v.xmax_seen::text
+                and server.started_us = $3
+            order by v.entry";
+        let (entries, xids): (Vec<i64>, Vec<String>) = self
+            .voids
+            .iter()
+            .map(|void| (void.entry, void.xmax_seen.to_string()))
+            .unzip();
+        let params: statement::Params<'_> = &[&entries, &xids, &self.started_us];
+        let rows = statement::all(client, "read noted gaps", SQL, params).await?;
+        let before = std::mem::take(self).voids;
+        let mut known: HashMap<i64, IdRanges> = before
+            .into_iter()
+            .map(|void| (void.entry, void.ids))
+            .collect();
+        for row in &rows {
+            let entry = column(row, 0)?;
+            let ids = match column::<Option<&str>>(row, 4)? {
+                Some(text) => delivery_ledger::parse(text)?,
+                None => known.remove(&entry).ok_or(Error::Value {
+                    what: "a note that was read before",
+                })?,
+            };
+            self.started_us = column(row, 3)?;
+            self.voids.push(Void {
+                entry,
+                ids,
+                xmax_seen: xid(column(row, 1)?)?,
+                seen_us: Micros(column(row, 2)?),
+            });
+        }
+        Ok(())
+    }
+
+    /// The notes of the last [`Mirror::refresh`], oldest first.
+    pub fn voids(&self) -> &[Void] {
+        &self.voids
+    }
 }
 
 /// Deletes notes.

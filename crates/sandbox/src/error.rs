@@ -102,6 +102,15 @@ pub enum Error {
         /// Its process id.
         pid: u32,
     },
+    /// Another cluster of several nodes runs on this machine.
+    NodesBusy {
+        /// The lock that its owner holds.
+        path: PathBuf,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The library that fakes a process's clock is not installed.
+    NoFaketime,
     /// An HTTP request to a service's admin port got no proper answer.
     Admin {
         /// The URL.
@@ -178,6 +187,17 @@ impl fmt::Display for Error {
             Self::Unstoppable { name, pid } => {
                 write!(f, "{name} (process {pid}) does not end, not even by SIGKILL; look with `ps -fp {pid}`")
             }
+            Self::NodesBusy { path, waited } => write!(
+                f,
+                "a cluster of several nodes runs on this machine, still after {:.0} s; the run that \
+                 has it holds {}",
+                waited.as_secs_f64(),
+                path.display()
+            ),
+            Self::NoFaketime => f.write_str(
+                "no libfaketimeMT.so.1 found (looked at /usr/lib/*/faketime and /usr/lib/faketime), it \
+                 moves the clock of one process: apt-get install libfaketime",
+            ),
             Self::Admin { url, answer } => write!(f, "GET {url} got no proper answer: {answer}"),
         }
     }

@@ -12,6 +12,7 @@
 //!               /log/       one file per process, the run before as .old
 //!               /postgres/ /kafka/ /cql/    data and settings
 //!               /clusters/  Postgres servers of single tests
+//!               /nodes/     the nodes of a cluster of several
 //!               /jars/      shared by all instances of the checkout
 //! ```
 //!
@@ -24,6 +25,7 @@
 //! It does not know topics, tables or keyspaces, and it depends on `std` only,
 //! so that the task runner builds in seconds.
 
+mod clock;
 mod disk;
 mod environment;
 mod error;
@@ -32,6 +34,7 @@ mod jars;
 mod java;
 mod lock;
 mod logs;
+mod node;
 mod ports;
 mod postgres_tools;
 mod probe;
@@ -39,9 +42,11 @@ mod process;
 mod server;
 mod service;
 
+pub use clock::Clock;
 pub use error::Error;
-pub use instance::{Instance, State, Status};
+pub use instance::{BehindProxy, Instance, State, Status};
 pub use logs::tail;
+pub use node::Nodes;
 pub use postgres_tools::PostgresTools;
 pub use process::Signal;
 pub use server::Server;

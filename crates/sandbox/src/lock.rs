@@ -4,6 +4,8 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
@@ -27,6 +29,28 @@ impl Lock {
         }
         Ok(Self { _file: file })
     }
+
+    /// As [`Lock::take`], for so long at most; nothing when somebody else still holds it then.
+    pub(crate) fn take_within(
+        path: &Path,
+        limit: Duration,
+        waiting: &mut dyn FnMut(),
+    ) -> Result<Option<Self>, Error> {
+        let file = open(path).map_err(|e| Error::file("opening", path, e))?;
+        let begun = Instant::now();
+        let mut told = false;
+        while file.try_lock().is_err() {
+            if begun.elapsed() >= limit {
+                return Ok(None);
+            }
+            if !told {
+                waiting();
+                told = true;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        Ok(Some(Self { _file: file }))
+    }
 }
 
 /// Opens without creating first: in a sticky folder the kernel refuses to
@@ -44,9 +68,22 @@ fn open(path: &Path) -> std::io::Result<File> {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
-    use std::thread;
 
     use super::*;
+
+    #[test]
+    fn a_wait_for_it_has_an_end() {
+        let path = std::env::temp_dir().join(format!("tideline-limit-{}", std::process::id()));
+        let held = Lock::take(&path, &mut || panic!("nobody holds it")).expect("the lock");
+        let mut told = 0;
+        let limit = Duration::from_millis(1);
+        let lock = Lock::take_within(&path, limit, &mut || told += 1).expect("no fault");
+        assert!(lock.is_none() && told == 1);
+        drop(held);
+        let lock = Lock::take_within(&path, limit, &mut || told += 1).expect("no fault");
+        assert!(lock.is_some() && told == 1);
+        fs::remove_file(path).expect("the lock file");
+    }
 
     #[test]
     fn the_second_caller_waits() {

@@ -12,8 +12,8 @@ const FIRST: u16 = 17400;
 const STEP: u16 = 20;
 const BLOCKS: u16 = 20;
 
-/// Offsets that are used; 6, 7 and 15 to 19 are spare.
-const USED: [u16; 13] = [0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14];
+/// Offsets that are used; 15 to 19 are spare.
+const USED: [u16; 15] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14];
 
 /// One block of ports, named by its first port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +95,16 @@ impl Ports {
         self.base + 5
     }
 
+    /// Where the broker listens for what comes through a proxy.
+    pub(crate) fn kafka_behind_proxy(self) -> u16 {
+        self.base + 6
+    }
+
+    /// Where such a proxy has to listen: the broker tells clients to come here.
+    pub(crate) fn kafka_proxy(self) -> u16 {
+        self.base + 7
+    }
+
     pub(crate) fn write_api(self) -> u16 {
         self.base + 8
     }
@@ -149,7 +159,7 @@ mod tests {
     #[test]
     fn spare_offsets_do_not_matter() {
         let wish = Ports::preferred("sandbox");
-        let got = Ports::choose(wish, &|port| port == 17406).expect("a block");
+        let got = Ports::choose(wish, &|port| port == 17415).expect("a block");
         assert_eq!(got, wish);
     }
 

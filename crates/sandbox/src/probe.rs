@@ -62,10 +62,10 @@ pub(crate) fn kafka(port: u16) -> bool {
 }
 
 /// The CQL server takes clients: OPTIONS is answered with SUPPORTED.
-pub(crate) fn cql(port: u16) -> bool {
+pub(crate) fn cql(address: Ipv4Addr, port: u16) -> bool {
     const SUPPORTED: u8 = 6;
     let ask = || -> io::Result<bool> {
-        let mut stream = connect(local(port), LIMIT)?;
+        let mut stream = connect(SocketAddr::from((address, port)), LIMIT)?;
         stream.write_all(b"\x04\0\0\x01\x05\0\0\0\0")?;
         let mut header = [0; 9];
         stream.read_exact(&mut header)?;
@@ -214,6 +214,6 @@ mod tests {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let port = listener.local_addr().expect("an address").port();
         drop(listener);
-        assert!(!postgres(port, "postgres") && !kafka(port) && !cql(port));
+        assert!(!postgres(port, "postgres") && !kafka(port) && !cql(Ipv4Addr::LOCALHOST, port));
     }
 }

@@ -1,11 +1,18 @@
 //! One deployment of Tideline with names of its own on the shared servers.
 
+use std::time::Duration;
+
 use database::migrations;
 use events::Namespace;
 use kafka::KafkaConfig;
 use tokio_postgres::NoTls;
 
-use crate::{Cluster, Servers, names::unique};
+use crate::{
+    Brokers, Cluster, CqlNodes, Servers, names::unique, nodes::COPIES, wait::eventually_within,
+};
+
+/// Nodes that have just been started take their time to find each other.
+const FOUND_WITHIN: Duration = Duration::from_secs(120);
 
 /// A fresh database, topics, keyspace and slot. Dropping it drops slot, topics and keyspace, so
 /// that the servers do not run out of them; the database goes with the instance's data.
@@ -15,6 +22,10 @@ pub struct Deployment {
     servers: &'static Servers,
     /// URL of the database `postgres` where its own is.
     maintenance_url: String,
+    /// Its own brokers, if they are not the shared one.
+    brokers: Option<Brokers>,
+    /// Its own CQL nodes, if they are not the shared one.
+    nodes: Option<CqlNodes>,
 }
 
 impl Deployment {
@@ -24,7 +35,27 @@ impl Deployment {
     /// When a server refuses.
     pub async fn new() -> Self {
         let maintenance_url = Servers::get().await.postgres_url("postgres");
-        Self::at(maintenance_url).await
+        Self::at(maintenance_url, None, None).await
+    }
+
+    /// Makes one whose topics are on three brokers of its own, with three copies each.
+    ///
+    /// # Panics
+    /// When a server refuses.
+    pub async fn on_three_brokers() -> Self {
+        let maintenance_url = Servers::get().await.postgres_url("postgres");
+        let brokers = Brokers::launch().await;
+        Self::at(maintenance_url, Some(brokers), None).await
+    }
+
+    /// Makes one whose timelines are on three CQL nodes of its own, with three copies of each.
+    ///
+    /// # Panics
+    /// When a server refuses.
+    pub async fn on_three_cql_nodes() -> Self {
+        let maintenance_url = Servers::get().await.postgres_url("postgres");
+        let nodes = CqlNodes::launch().await;
+        Self::at(maintenance_url, None, Some(nodes)).await
     }
 
     /// Makes one with its database on another server than the shared one.
@@ -32,15 +63,21 @@ impl Deployment {
     /// # Panics
     /// When a server refuses.
     pub async fn on(cluster: &Cluster) -> Self {
-        Self::at(cluster.url("postgres")).await
+        Self::at(cluster.url("postgres"), None, None).await
     }
 
-    async fn at(maintenance_url: String) -> Self {
+    async fn at(
+        maintenance_url: String,
+        brokers: Option<Brokers>,
+        nodes: Option<CqlNodes>,
+    ) -> Self {
         let servers = Servers::get().await;
         let deployment = Self {
             name: unique("t"),
             servers,
             maintenance_url,
+            brokers,
+            nodes,
         };
         let url = deployment.database_url();
         let slot = deployment.slot();
@@ -55,14 +92,28 @@ impl Deployment {
         let _report = kafka::topics::create(&deployment.kafka_config())
             .await
             .expect("create the topics");
-        let nodes = [servers.cql_node()];
-        let _migrated = timeline_store::schema::migrate(&nodes, &deployment.keyspace(), 1)
-            .await
-            .expect("migrate the CQL store");
+        eventually_within(FOUND_WITHIN, "the CQL store is migrated", async || {
+            deployment.migrate_cql().await
+        })
+        .await;
         deployment
     }
 
-    /// The servers it lives on.
+    /// Nothing when its own nodes have not found each other yet.
+    async fn migrate_cql(&self) -> Option<()> {
+        let (nodes, keyspace) = (self.cql_nodes(), self.keyspace());
+        let migrated = timeline_store::schema::migrate(&nodes, &keyspace, self.cql_copies()).await;
+        match migrated {
+            Ok(_migrated) => Some(()),
+            Err(error) if self.nodes.is_some() => {
+                eprintln!("the three nodes are not ready yet: {error}");
+                None
+            }
+            Err(error) => panic!("migrate the CQL store: {error}"),
+        }
+    }
+
+    /// The shared servers, on which it lives as far as it has none of its own.
     pub const fn servers(&self) -> &'static Servers {
         self.servers
     }
@@ -98,19 +149,58 @@ impl Deployment {
     /// Where its topics are.
     pub fn kafka_config(&self) -> KafkaConfig {
         KafkaConfig {
-            brokers: self.servers.kafka_brokers(),
+            brokers: self
+                .brokers
+                .as_ref()
+                .map_or_else(|| self.servers.kafka_brokers(), Brokers::addresses),
             namespace: self.namespace(),
-            replication_factor: 1,
+            replication_factor: self.brokers.as_ref().map_or(1, |_| COPIES.cast_signed()),
         }
+    }
+
+    /// Contact points of the CQL store.
+    pub fn cql_nodes(&self) -> Vec<String> {
+        let own = self.nodes.as_ref().map(CqlNodes::addresses);
+        own.unwrap_or_else(|| vec![self.servers.cql_node()])
+    }
+
+    fn cql_copies(&self) -> u32 {
+        self.nodes.as_ref().map_or(1, |_| COPIES)
+    }
+
+    /// Its own brokers.
+    ///
+    /// # Panics
+    /// When it is on the shared one.
+    pub fn brokers(&self) -> &Brokers {
+        let own = self.brokers.as_ref();
+        own.expect("a test that loses brokers has a deployment on three of them")
+    }
+
+    /// Its own CQL nodes.
+    ///
+    /// # Panics
+    /// When it is on the shared one.
+    pub fn nodes(&self) -> &CqlNodes {
+        let own = self.nodes.as_ref();
+        own.expect("a test that loses CQL nodes has a deployment on three of them")
     }
 
     /// The configuration for its services: every address and name, but no listen addresses.
     pub fn env(&self) -> Vec<(String, String)> {
         let own = [
             ("TIDELINE_POSTGRES__URL", self.database_url()),
-            ("TIDELINE_KAFKA__BROKERS", self.servers.kafka_brokers()),
+            ("TIDELINE_KAFKA__BROKERS", self.kafka_config().brokers),
             ("TIDELINE_KAFKA__NAMESPACE", self.name.clone()),
-            ("TIDELINE_CQL__NODES", self.servers.cql_node()),
+            (
+                "TIDELINE_KAFKA__REPLICATION_FACTOR",
+                self.kafka_config().replication_factor.to_string(),
+            ),
+            ("TIDELINE_CQL__NODES", self.cql_nodes().join(",")),
+            (
+                "TIDELINE_CQL__REPLICATION_FACTOR",
+                self.cql_copies().to_string(),
+            ),
             ("TIDELINE_CQL__KEYSPACE", self.keyspace()),
             ("TIDELINE_POSTGRES__SLOT", self.slot()),
             (
@@ -136,8 +226,9 @@ impl Drop for Deployment {
     fn drop(&mut self) {
         let url = self.maintenance_url.clone();
         let slot = self.slot();
-        let kafka = self.kafka_config();
-        let (nodes, keyspace) = ([self.servers.cql_node()], self.keyspace());
+        // What is on nodes of its own goes with them.
+        let kafka = self.brokers.is_none().then(|| self.kafka_config());
+        let cql = (self.nodes.is_none()).then(|| (self.cql_nodes(), self.keyspace()));
         // The test's runtime may be ending, so this one is its own.
         let tear_down = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -145,8 +236,12 @@ impl Drop for Deployment {
                 .build()
                 .ok()?;
             runtime.block_on(async {
-                let _outcome = kafka::topics::remove(&kafka).await;
-                let _outcome = timeline_store::schema::remove(&nodes, &keyspace).await;
+                if let Some(kafka) = kafka {
+                    let _outcome = kafka::topics::remove(&kafka).await;
+                }
+                if let Some((nodes, keyspace)) = cql {
+                    let _outcome = timeline_store::schema::remove(&nodes, &keyspace).await;
+                }
                 let (client, connection) = tokio_postgres::connect(&url, NoTls).await.ok()?;
                 let _connection = tokio::spawn(connection);
                 // The walsender of a relay that was killed may hold it for a while still.

@@ -1,26 +1,33 @@
 //! Real servers, unique names and service processes for tests.
 //!
 //! Owns: the test instance of the sandbox (its own data, apart from `./x up`), a fresh
-//! deployment per test, service binaries built with crash points, and waiting for a state with a
-//! deadline. Everything here panics with a reason: a missing server is a failure, never a skip.
+//! deployment per test, service binaries built with crash points, what is done to connections
+//! ([`proxy`]), to single nodes ([`Brokers`], [`CqlNodes`]) and to clocks ([`clock`]), and waiting
+//! for a state with a deadline. Everything here panics with a reason: a missing server is a failure, never a skip.
 //!
 //! Does not own: what a test asserts. `./x test` stops the servers afterwards.
 
 mod binaries;
+mod clock;
 mod cluster;
 mod deployment;
 mod http;
 mod names;
+mod nodes;
 mod pipeline;
+pub mod proxy;
 mod servers;
 mod wait;
 
 pub use binaries::binary;
+pub use clock::clock;
 pub use cluster::{Backup, Cluster};
 pub use deployment::Deployment;
 pub use http::http_get;
 pub use names::{free_address, unique};
+pub use nodes::{Brokers, CqlNodes};
 pub use pipeline::{Pipeline, ready};
-pub use sandbox::{Server, Service, ServiceProcess, Signal};
+pub use proxy::{Direction, Fault, Proxy};
+pub use sandbox::{Clock, Server, Service, ServiceProcess, Signal};
 pub use servers::Servers;
 pub use wait::{eventually, eventually_within};

@@ -2,6 +2,7 @@
 
 use std::{
     net::TcpListener,
+    ops::Range,
     sync::atomic::{AtomicU32, Ordering},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -20,14 +21,53 @@ pub fn unique(stem: &str) -> String {
     )
 }
 
-/// A loopback address that was free a moment ago.
+/// Behind the ports of the sandbox and of single tests' servers, and below those that the system
+/// hands out: no outgoing connection takes one before its service listens.
+const PORTS: Range<u16> = 19_000..32_000;
+/// Processes that start one after the other begin so many ports apart.
+const STRIDE: u32 = 101;
+
+/// A loopback address that was free a moment ago, another one with each call.
 ///
 /// # Panics
-/// When the system has no free port.
+/// When every port for it is busy.
 pub fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
-    listener
-        .local_addr()
-        .expect("a bound socket has an address")
-        .to_string()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let count = u32::from(PORTS.end - PORTS.start);
+    let own = std::process::id().wrapping_mul(STRIDE);
+    for _ in 0..count {
+        let number = own.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % count;
+        let offset = u16::try_from(number).expect("less than the count of ports");
+        let port = PORTS.start + offset;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return format!("127.0.0.1:{port}");
+        }
+    }
+    panic!("every port of {PORTS:?} is busy");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_address_is_given_twice_and_none_that_is_busy() {
+        let addresses: Vec<String> = (0..50).map(|_| free_address()).collect();
+        let distinct: std::collections::BTreeSet<_> = addresses.iter().collect();
+        assert_eq!(distinct.len(), 50);
+        let last = addresses.last().expect("fifty");
+        let port: u16 = last
+            .rsplit(':')
+            .next()
+            .expect("host:port")
+            .parse()
+            .expect("a number");
+        let taken: Vec<_> = (1..20)
+            .filter_map(|n| TcpListener::bind(("127.0.0.1", port + n)).ok())
+            .collect();
+        let address = free_address();
+        for listener in &taken {
+            assert_ne!(address, listener.local_addr().expect("bound").to_string());
+        }
+    }
 }

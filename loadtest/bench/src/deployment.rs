@@ -64,6 +64,11 @@ impl Servers {
         Ok(servers)
     }
 
+    /// A connection to the server, for questions about it.
+    pub(crate) const fn maintenance(&self) -> &Client {
+        &self.maintenance
+    }
+
     /// Makes a deployment: schema, outbox days, topics. Its name tells what it is for.
     pub(crate) async fn deploy(&self, purpose: &str) -> anyhow::Result<Deployment> {
         let since = SystemTime::now()

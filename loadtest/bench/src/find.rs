@@ -2,8 +2,13 @@
 //!
 //! The look is `sweep::Looks`, with everything it does in a running sweep: the life of the server,
 //! the span, the ledger, the notes of gaps, the rows, the mark. Two kinds are timed: the first one
-//! of a process, which reads every gap again, and a later one with the notes due, which is what a
-//! sweep does all day. Time is the client's, of rounds with nothing missing the server's too.
+//! of a process, which reads the whole ledger and every gap again, and a later one with the notes
+//! due, which is what a sweep does all day. Time is the client's, of rounds with nothing missing
+//! the server's too.
+//!
+//! A round with nothing missing is one of a sweep that has run for a while: it reads what has
+//! changed in the ledger and in the notes, and nothing has. Once an hour, and when somebody asks
+//! for a look, a round is like the first one of a process; that price is told as the first look.
 
 use std::{
     fs,

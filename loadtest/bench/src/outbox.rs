@@ -63,9 +63,7 @@ impl Outbox {
         sql.batch_execute("set synchronous_commit = off").await?;
         while self.high < high {
             let end = high.min(self.high + CHUNK);
-            let gaps: Vec<i64> = (self.high..end)
-                .filter(|_| self.rng.i64(..GAP_EVERY) == 0)
-                .collect();
+            let gaps = self.draw_gaps(end);
             sql.execute(
                 INSERT,
                 &[&self.high, &end, &gaps, &self.first_us, &self.step_us],
@@ -75,6 +73,13 @@ impl Outbox {
             self.high = end;
         }
         Ok(())
+    }
+
+    /// Those of the ids up to `end` that will have no row.
+    fn draw_gaps(&mut self, end: i64) -> Vec<i64> {
+        (self.high..end)
+            .filter(|_| self.rng.i64(0..GAP_EVERY) == 0)
+            .collect()
     }
 
     /// The ids that have rows, of `low..high`.
@@ -122,6 +127,13 @@ mod tests {
         assert_eq!(chosen.len(), 98);
         assert!(!chosen.contains(&EventId(3)));
         assert!(chosen.is_sorted());
+    }
+
+    #[test]
+    fn one_id_in_so_many_is_a_gap() {
+        let mut outbox = Outbox::new(1_000_000, Micros(SPAN_US));
+        let gaps = outbox.draw_gaps(1_000_001).len();
+        assert!((900..1_100).contains(&gaps), "{gaps}");
     }
 
     #[test]

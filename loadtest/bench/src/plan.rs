@@ -7,7 +7,7 @@ use anyhow::Context;
 use database::{clock, epoch};
 
 use crate::{
-    Scale, comparison,
+    Part, Scale, comparison,
     deployment::Servers,
     find,
     flow::Backlog,
@@ -15,7 +15,7 @@ use crate::{
     machine::Machine,
     outbox::{GAP_EVERY, Outbox},
     process::FOLDER,
-    report::{Finding, Report},
+    report::{Finding, Report, Travelling},
 };
 
 /// Missing rows at every size of the outbox.
@@ -26,21 +26,30 @@ const LESS_AND_MORE: [usize; 2] = [100, 10_000];
 /// Rows of the backlog at least: fewer are gone before they can be counted.
 const FEWEST: i64 = 20_000;
 
-/// Measures everything, prints what it is at, and writes the result to a file.
+/// Measures everything, or one part; prints what it is at, and writes the result to a file.
 pub(crate) async fn measure(servers: &Servers, scale: Scale) -> anyhow::Result<Report> {
-    let finding = Box::pin(finding(servers, scale)).await.context("finding")?;
-    let (accounting, rates, machine) = Box::pin(travelling(servers, scale))
-        .await
-        .context("travelling")?;
-    let report = Report {
+    let wants = |part| scale.only.is_none_or(|only| only == part);
+    let machine = Machine::look(servers.maintenance()).await?;
+    let mut report = Report {
         rows: scale.rows,
         runs: scale.runs,
         gap_every: GAP_EVERY,
         machine,
-        finding,
-        accounting,
-        rates,
+        finding: None,
+        travelling: None,
     };
+    if wants(Part::Find) {
+        let finding = Box::pin(finding(servers, scale)).await.context("finding")?;
+        report.finding = Some(finding);
+        // The large outbox is in the way of nothing once it is gone.
+        servers.remove_all().await?;
+    }
+    if wants(Part::Flow) {
+        let travelling = Box::pin(travelling(servers, scale))
+            .await
+            .context("travelling")?;
+        report.travelling = Some(travelling);
+    }
     let path = format!("{FOLDER}/sweep.json");
     fs::create_dir_all(FOLDER).with_context(|| format!("making {FOLDER}"))?;
     fs::write(&path, report.json()?).with_context(|| format!("writing {path}"))?;
@@ -49,7 +58,7 @@ pub(crate) async fn measure(servers: &Servers, scale: Scale) -> anyhow::Result<R
 }
 
 /// One outbox that grows, with a look at each size.
-async fn finding(servers: &Servers, Scale { rows, runs }: Scale) -> anyhow::Result<Finding> {
+async fn finding(servers: &Servers, Scale { rows, runs, .. }: Scale) -> anyhow::Result<Finding> {
     let deployment = servers.deploy("find").await?;
     let (sql, pool) = (deployment.sql().await?, deployment.pool()?);
     let mut client = pool.get().await?;
@@ -91,10 +100,8 @@ async fn finding(servers: &Servers, Scale { rows, runs }: Scale) -> anyhow::Resu
 
 async fn travelling(
     servers: &Servers,
-    Scale { rows, runs }: Scale,
-) -> anyhow::Result<(comparison::Accounting, crate::flow::Rates, Machine)> {
-    // The large outbox is in the way of nothing once it is gone.
-    servers.remove_all().await?;
+    Scale { rows, runs, .. }: Scale,
+) -> anyhow::Result<Travelling> {
     let deployment = servers.deploy("flow").await?;
     let backlog_rows = (rows / 25).max(FEWEST);
     say(&format!("backlog of {backlog_rows} rows: filling …"));
@@ -104,7 +111,7 @@ async fn travelling(
     let (sql, pool) = (deployment.sql().await?, deployment.pool()?);
     let epoch = epoch::current(&pool.get().await?).await?.epoch;
     let accounting = comparison::accounting(&pool, &sql, backlog_rows, runs, epoch).await?;
-    Ok((accounting, rates, Machine::look(&sql).await?))
+    Ok(Travelling { accounting, rates })
 }
 
 fn say(line: &str) {

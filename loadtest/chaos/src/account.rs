@@ -1,28 +1,23 @@
-//! What Postgres and Kafka say about events: finished or not, sent again or not, by which path.
+//! What Postgres says about events: finished or not, sent again or not.
 //!
 //! Owns counting from outside, in its own words: nothing here asks the service that is judged.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
-use events::{EventId, Stage, envelope::Path, registry, topic::TopicKind};
-use kafka::KafkaConfig;
+use events::{EventId, Stage, registry};
 
 use crate::Flow;
 
-/// Longer than partitions take to find their leader.
-const BACK_WITHIN: Duration = Duration::from_secs(15);
-
-/// Outbox rows that no ledger entry of the stages covers. What is delivered counts as published.
+/// Outbox rows that no ledger entry of the stages covers and no dead letter accounts for. What is
+/// delivered counts as published.
 const MISSING: &str = "with passed as (
         select coalesce(range_agg(r), '{}') as ids
         from tideline.delivery_ledger l, unnest(l.ids) as r where l.stage = any($1)
     )
     select count(*), coalesce(extract(epoch from clock_timestamp() - min(o.created_at)), 0)::float8
     from tideline.outbox o, passed
-    where o.type = any($2) and o.id <= $3 and not passed.ids @> o.id";
+    where o.type = any($2) and o.id <= $3 and not passed.ids @> o.id
+        and not exists (select from tideline.dead_letters d where d.event_id = o.id)";
 
 /// Events that a stage lacks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,40 +26,6 @@ pub struct Missing {
     pub count: i64,
     /// How long ago the oldest of them was created.
     pub oldest: Duration,
-}
-
-/// How often the topics of events hold each event, by the path it came.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Census {
-    /// By the relay.
-    pub relay: BTreeMap<EventId, u32>,
-    /// By the sweep.
-    pub sweep: BTreeMap<EventId, u32>,
-}
-
-impl Census {
-    /// Records that the sweep sent.
-    pub fn by_sweep(&self) -> u64 {
-        self.sweep.values().map(|&times| u64::from(times)).sum()
-    }
-
-    /// Records of the sweep that nobody needed: beyond the first of an event, or of an event that
-    /// the relay has sent too.
-    pub fn doubled(&self) -> u64 {
-        let beyond = |(event, &times): (&EventId, &u32)| {
-            let needed = u32::from(!self.relay.contains_key(event));
-            u64::from(times.saturating_sub(needed))
-        };
-        self.sweep.iter().map(beyond).sum()
-    }
-
-    fn add(&mut self, path: Path, event: EventId) {
-        let side = match path {
-            Path::Cdc => &mut self.relay,
-            Path::Sweep => &mut self.sweep,
-        };
-        *side.entry(event).or_default() += 1;
-    }
 }
 
 /// Events up to and including `last` that `stage` lacks.
@@ -111,62 +72,14 @@ pub async fn redelivered(flow: &Flow) -> anyhow::Result<i64> {
     Ok(sql.query_one(SQL, &[]).await?.get(0))
 }
 
-/// Reads every record of the topics of events.
+/// How many of these events the outbox has no row of.
 ///
 /// # Errors
-/// When the broker does not answer, or a record has no envelope.
-pub async fn census(flow: &Flow) -> anyhow::Result<Census> {
-    let config = flow.pipeline().deployment().kafka_config();
-    let mut census = Census::default();
-    for kind in TopicKind::ALL {
-        let topic = config.namespace.topic(kind);
-        for (path, event) in records(&config, &topic).await? {
-            census.add(path, event);
-        }
-    }
-    Ok(census)
-}
-
-/// Path and event of every record; a broker that is coming back is asked again.
-async fn records(config: &KafkaConfig, topic: &str) -> anyhow::Result<Vec<(Path, EventId)>> {
-    let deadline = Instant::now() + BACK_WITHIN;
-    loop {
-        let found = kafka::snapshot::read(config, topic, |record| {
-            Some(record.envelope().map(|found| (found.path, found.event_id)))
-        });
-        match found.await {
-            Ok(found) => return Ok(found.into_iter().collect::<Result<_, _>>()?),
-            Err(error) if error.class().is_retried() && Instant::now() < deadline => {
-                tokio::time::sleep(Duration::from_millis(200)).await;
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_nobody_needed_is_doubled() {
-        let mut census = Census::default();
-        let records = [
-            (Path::Cdc, 1),
-            // The relay may repeat itself.
-            (Path::Cdc, 1),
-            // Missing, sent once.
-            (Path::Sweep, 2),
-            // Missing, sent twice.
-            (Path::Sweep, 3),
-            (Path::Sweep, 3),
-            // In flight, sent for nothing.
-            (Path::Cdc, 4),
-            (Path::Sweep, 4),
-        ];
-        for (path, event) in records {
-            census.add(path, EventId(event));
-        }
-        assert_eq!((census.by_sweep(), census.doubled()), (4, 2));
-    }
+/// When Postgres does not answer.
+pub async fn without_row(flow: &Flow, events: &[EventId]) -> anyhow::Result<i64> {
+    const SQL: &str = "select count(*) from unnest($1::bigint[]) as event
+        where not exists (select from tideline.outbox o where o.id = event)";
+    let ids: Vec<i64> = events.iter().map(|event| event.0).collect();
+    let sql = flow.sql().get().await?;
+    Ok(sql.query_one(SQL, &[&ids]).await?.get(0))
 }

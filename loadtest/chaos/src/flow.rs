@@ -1,6 +1,6 @@
 //! One deployment with its services, a follow graph, and the way to its end state.
 
-use std::{ops::Range, time::Duration};
+use std::{collections::HashMap, ops::Range, time::Duration};
 
 use anyhow::Context;
 use events::{PostId, Stage, UserId, topic::TopicKind};
@@ -8,7 +8,7 @@ use judge::{Journal, Walker, compare_walk, judge_at_rest};
 use testkit::{Pipeline, Service, ServiceProcess, eventually_within};
 use timeline_store::{CqlConfig, CqlTimelines, TimelineStore};
 
-use crate::{Client, Load, Verdict};
+use crate::{Client, Load, Verdict, load::PACE};
 
 /// Longer than any catch-up after a restart takes here.
 const REST: Duration = Duration::from_secs(120);
@@ -53,7 +53,7 @@ impl Flow {
         let client = Client::new(pipeline.url(Service::WriteApi), secret.trim_end(), journal)?;
         let sql = database::Pool::new(&deployment.database_url(), 4, "chaos")?;
         let store = CqlTimelines::connect(&CqlConfig {
-            nodes: vec![deployment.servers().cql_node()],
+            nodes: deployment.cql_nodes(),
             keyspace: deployment.keyspace(),
             ..CqlConfig::default()
         })
@@ -91,7 +91,12 @@ impl Flow {
 
     /// Starts load that follows from `seed`.
     pub fn load(&self, seed: u64) -> Load {
-        Load::start(&self.client, seed, self.followers())
+        self.load_at(seed, PACE)
+    }
+
+    /// Starts load that follows from `seed`, with so long a break between two posts of a client.
+    pub fn load_at(&self, seed: u64, pace: Duration) -> Load {
+        Load::start(&self.client, seed, self.followers(), pace)
     }
 
     /// Connections to the deployment's database.
@@ -136,6 +141,57 @@ impl Flow {
             .await?
             .values()
             .sum())
+    }
+
+    /// How many rows each post has.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn rows_by_post(&self) -> anyhow::Result<HashMap<PostId, usize>> {
+        let mut found = HashMap::new();
+        let count = |rows: Vec<timeline_store::ScannedRow>| {
+            for row in rows {
+                *found.entry(row.post).or_insert(0) += 1;
+            }
+        };
+        let _total = self.store.scan(5_000, count).await?;
+        Ok(found)
+    }
+
+    /// Makes one more author, who is followed by this many accounts of their own, ids from
+    /// [`FIRST_FAN`].
+    ///
+    /// # Errors
+    /// When Postgres refuses, or there is such an author already.
+    pub async fn add_author(&self, fans: i64) -> anyhow::Result<UserId> {
+        let author = UserId(self.authors + 1);
+        let all = FIRST_FAN..FIRST_FAN + fans;
+        {
+            let mut journal = self.client.journal();
+            journal.know_users(all.clone().map(UserId).chain([author]));
+            journal.bulk_follows(author, all.map(UserId));
+        }
+        let sql = self.sql.get().await?;
+        let _count = sql.execute(USERS, &[&author.0, &author.0]).await?;
+        let last = FIRST_FAN + fans - 1;
+        let _count = sql.execute(USERS, &[&FIRST_FAN, &last]).await?;
+        let _count = sql
+            .execute(EDGES, &[&author.0, &author.0, &FIRST_FAN, &last])
+            .await?;
+        Ok(author)
+    }
+
+    /// Makes so many accounts that follow nobody; answers the id of the first one.
+    ///
+    /// # Errors
+    /// When Postgres refuses, or there are such accounts already.
+    pub async fn add_accounts(&self, count: i64) -> anyhow::Result<i64> {
+        let all = FIRST_NEWCOMER..FIRST_NEWCOMER + count;
+        self.client.journal().know_users(all.map(UserId));
+        let sql = self.sql.get().await?;
+        let last = FIRST_NEWCOMER + count - 1;
+        let _count = sql.execute(USERS, &[&FIRST_NEWCOMER, &last]).await?;
+        Ok(FIRST_NEWCOMER)
     }
 
     /// How many owners have this post.
@@ -202,6 +258,7 @@ impl Flow {
         Ok(Verdict {
             judged,
             dead_letters: row.get(0),
+            dead_letters_expected: 0,
         })
     }
 
@@ -232,15 +289,10 @@ impl Flow {
         let authors = self.authors;
         let sql = self.sql.get().await?;
         let last = FIRST_FOLLOWER + self.followers - 1;
-        let users = "insert into tideline.users (id, handle) overriding system value
-                     select id, 'user' || id from generate_series($1::bigint, $2::bigint) as id";
-        let _count = sql.execute(users, &[&1_i64, &authors]).await?;
-        let _count = sql.execute(users, &[&FIRST_FOLLOWER, &last]).await?;
-        let edges = "insert into tideline.follows (followee_id, follower_id, edge_us)
-                     select author, follower, 1 from generate_series(1, $1::bigint) as author,
-                     generate_series($2::bigint, $3::bigint) as follower";
+        let _count = sql.execute(USERS, &[&1_i64, &authors]).await?;
+        let _count = sql.execute(USERS, &[&FIRST_FOLLOWER, &last]).await?;
         let _count = sql
-            .execute(edges, &[&authors, &FIRST_FOLLOWER, &last])
+            .execute(EDGES, &[&1_i64, &authors, &FIRST_FOLLOWER, &last])
             .await?;
         Ok(())
     }
@@ -248,6 +300,16 @@ impl Flow {
 
 /// Authors have lower ids.
 const FIRST_FOLLOWER: i64 = 1_000_000;
+/// The followers of an author who has followers of their own.
+pub(crate) const FIRST_FAN: i64 = 2_000_000;
+/// Accounts that follow nobody at first.
+const FIRST_NEWCOMER: i64 = 3_000_000;
+
+const USERS: &str = "insert into tideline.users (id, handle) overriding system value
+    select id, 'user' || id from generate_series($1::bigint, $2::bigint) as id";
+const EDGES: &str = "insert into tideline.follows (followee_id, follower_id, edge_us)
+    select author, follower, 1 from generate_series($1::bigint, $2::bigint) as author,
+    generate_series($3::bigint, $4::bigint) as follower";
 
 fn with_instance<'a>(extra: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     std::iter::once(INSTANCE)

@@ -20,7 +20,7 @@ use crate::{Client, Posted};
 /// How many clients post at once, each as an author of its own.
 pub(crate) const CLIENTS: i64 = 4;
 /// Between two posts of one client: a backlog that a small machine works off in seconds.
-const PACE: Duration = Duration::from_millis(40);
+pub(crate) const PACE: Duration = Duration::from_millis(40);
 /// At most so many posts each: a run that cannot be stopped ends by itself.
 const MOST: u32 = 4_000;
 /// One post in so many is deleted, soon after it was made.
@@ -48,6 +48,8 @@ pub struct Sent {
     pub unfollowed: usize,
     /// Attempts to post that had no answer, or a 5xx.
     pub failures: u32,
+    /// Posts that an attempt without an answer had made.
+    pub replayed: usize,
 }
 
 #[derive(Debug, Default)]
@@ -57,6 +59,7 @@ struct Shared {
     deleted: AtomicUsize,
     unfollowed: AtomicUsize,
     failures: AtomicU32,
+    replayed: AtomicUsize,
 }
 
 /// One client.
@@ -67,13 +70,15 @@ struct Worker {
     may_leave: Vec<UserId>,
     rng: Rng,
     newest: Vec<Posted>,
+    pace: Duration,
     shared: Arc<Shared>,
 }
 
 impl Load {
-    /// Starts posting as the authors 1 to 4. What each of them does follows from `seed`; half of
-    /// the `followers`, who follow all authors, may leave.
-    pub fn start(client: &Client, seed: u64, followers: Range<i64>) -> Self {
+    /// Starts posting as the authors 1 to 4, each with a break of `pace` between two posts. What
+    /// each of them does follows from `seed`; half of the `followers`, who follow all authors, may
+    /// leave.
+    pub fn start(client: &Client, seed: u64, followers: Range<i64>, pace: Duration) -> Self {
         let shared = Arc::new(Shared::default());
         let mut clients = JoinSet::new();
         let half = followers.start + (followers.end - followers.start) / 2;
@@ -87,6 +92,7 @@ impl Load {
                 may_leave,
                 rng,
                 newest: Vec::new(),
+                pace,
                 shared: Arc::clone(&shared),
             };
             let _task = clients.spawn(worker.run());
@@ -120,13 +126,19 @@ impl Load {
         while let Some(outcome) = self.clients.join_next().await {
             outcome.context("a client panicked")??;
         }
+        Ok(self.sent())
+    }
+
+    /// What was done up to now.
+    pub fn sent(&self) -> Sent {
         let shared = &self.shared;
-        Ok(Sent {
+        Sent {
             posts: shared.posts.load(Ordering::Relaxed),
             deleted: shared.deleted.load(Ordering::Relaxed),
             unfollowed: shared.unfollowed.load(Ordering::Relaxed),
             failures: shared.failures.load(Ordering::Relaxed),
-        })
+            replayed: shared.replayed.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -143,12 +155,14 @@ impl Worker {
                 .shared
                 .failures
                 .fetch_add(posted.failures, Ordering::Relaxed);
+            let replayed = usize::from(posted.replayed);
+            let _before = self.shared.replayed.fetch_add(replayed, Ordering::Relaxed);
             if self.newest.len() == NEWEST {
                 let _oldest = self.newest.remove(0);
             }
             self.newest.push(posted);
             self.churn().await?;
-            sleep(PACE).await;
+            sleep(self.pace).await;
         }
         Ok(())
     }

@@ -12,17 +12,22 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use events::{EventId, Stage};
 use fastrand::Rng;
-use testkit::{Service, ServiceProcess, Signal, free_address, ready};
+use testkit::{
+    Deployment, Pipeline, Proxy, Service, ServiceProcess, Signal, free_address, proxy, ready,
+};
 
 use crate::{
     Flow,
     account::{self, Missing},
     load::{self, Load, Sent},
-    scenario::Cast,
+    report::Planted,
+    scenario::{Cast, Link, Nodes},
 };
 
 /// Few followers: events are what is counted, and the store is compared row by row.
 const FOLLOWERS: i64 = 20;
+/// As many of them follow an author to the end, at least; the others may leave.
+pub(crate) const STAYING: usize = 10;
 /// Longer than a service's own deadline for draining.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
 const STEP: Duration = Duration::from_millis(100);
@@ -45,10 +50,16 @@ pub struct Run {
     // Load and processes end before the deployment: a slot that is in use cannot be dropped.
     load: Option<Load>,
     processes: BTreeMap<&'static str, ServiceProcess>,
+    proxies: BTreeMap<Link, Proxy>,
+    /// Settings that lead the services through the proxies.
+    through: Vec<(String, String)>,
     flow: Flow,
     rng: Rng,
     /// When the fault was over, and the newest event of that moment.
     over: Option<(Instant, EventId)>,
+    expected_letters: i64,
+    planted: Planted,
+    complaints: Vec<String>,
 }
 
 impl Run {
@@ -57,27 +68,81 @@ impl Run {
     /// # Errors
     /// When a server refuses.
     pub(crate) async fn begin(cast: &Cast, seed: u64) -> anyhow::Result<Self> {
-        let flow = Flow::new(load::CLIENTS, FOLLOWERS).await?;
+        let deployment = match cast.nodes {
+            Nodes::Shared => Deployment::new().await,
+            Nodes::ThreeBrokers => Deployment::on_three_brokers().await,
+            Nodes::ThreeStores => Deployment::on_three_cql_nodes().await,
+        };
+        let flow = Flow::of(Pipeline::of(deployment), load::CLIENTS, FOLLOWERS).await?;
         let mut run = Self {
             flow,
+            proxies: BTreeMap::new(),
+            through: Vec::new(),
             rng: Rng::with_seed(seed),
             load: None,
             processes: BTreeMap::new(),
             over: None,
+            expected_letters: 0,
+            planted: Planted::default(),
+            complaints: Vec::new(),
         };
+        for &link in cast.through {
+            run.lead_through(link).await;
+        }
         run.start("write-api", Service::WriteApi, &[]).await;
         run.start("read-api", Service::ReadApi, &[]).await;
-        run.start("fanout", Service::Fanout, cast.fanout).await;
+        for name in cast.fanouts {
+            run.start(name, Service::Fanout, cast.fanout_env).await;
+        }
         if cast.relay {
             run.start("relay", Service::Relay, cast.relay_env).await;
         }
         for name in cast.sweeps {
             run.start(name, Service::Sweep, cast.sweep_env).await;
         }
-        run.load = Some(run.flow.load(seed));
+        run.load = Some(run.flow.load_at(seed, cast.pace));
         let posts = run.rng.usize(40..80);
         run.more_posts(posts).await?;
         Ok(run)
+    }
+
+    /// Notes that so many rows or records were made that have to become dead letters.
+    pub(crate) const fn expect_letters(&mut self, count: i64) {
+        self.expected_letters += count;
+    }
+
+    /// How many dead letters there have to be at the end.
+    pub(crate) const fn expected_letters(&self) -> i64 {
+        self.expected_letters
+    }
+
+    /// Notes something that is wrong and that neither judge nor account can see.
+    pub(crate) fn complain(&mut self, what: String) {
+        self.complaints.push(what);
+    }
+
+    /// What was noted as wrong.
+    pub(crate) fn complaints(&self) -> Vec<String> {
+        self.complaints.clone()
+    }
+
+    /// Notes what the fault puts into the topics of events itself.
+    pub(crate) const fn plant(&mut self, planted: Planted) {
+        self.planted = planted;
+    }
+
+    /// What the fault put into the topics of events itself.
+    pub(crate) const fn planted(&self) -> Planted {
+        self.planted
+    }
+
+    /// The proxy that the services reach a server through.
+    ///
+    /// # Errors
+    /// When the cast did not ask for it.
+    pub(crate) fn proxy(&self, link: Link) -> anyhow::Result<&Proxy> {
+        let found = self.proxies.get(&link);
+        found.with_context(|| format!("there is no proxy in front of {link:?}"))
     }
 
     /// The deployment.
@@ -170,6 +235,14 @@ impl Run {
         Ok(())
     }
 
+    /// What the load has done up to now.
+    ///
+    /// # Errors
+    /// When there is no load.
+    pub(crate) fn sent(&self) -> anyhow::Result<Sent> {
+        Ok(self.load.as_ref().context("the load is over")?.sent())
+    }
+
     /// What a stage lacks now.
     ///
     /// # Errors
@@ -214,13 +287,14 @@ impl Run {
     /// long that took, or nothing when it takes longer than `limit`. The load goes on meanwhile.
     ///
     /// # Errors
-    /// When Postgres does not answer.
+    /// When Postgres does not answer, or a process has ended by itself.
     pub(crate) async fn recovered(&mut self, limit: Duration) -> anyhow::Result<Option<Duration>> {
         if self.over.is_none() {
             self.fault_over().await?;
         }
         let (begun, last) = self.over.context("the fault was over")?;
         while begun.elapsed() < limit {
+            self.all_run()?;
             let missing = account::missing(&self.flow, Stage::Delivered, last).await?;
             let unpublished = account::missing(&self.flow, Stage::Published, last).await?;
             if missing.count + unpublished.count == 0 {
@@ -266,14 +340,36 @@ impl Run {
             .map(|(name, process)| (*name, process.log()))
     }
 
+    async fn lead_through(&mut self, link: Link) {
+        let deployment = self.flow.pipeline().deployment();
+        let (proxy, env) = match link {
+            Link::Postgres => proxy::in_front_of_postgres(deployment),
+            Link::Kafka => proxy::in_front_of_kafka(deployment).await,
+            Link::Cql => proxy::in_front_of_cql(deployment),
+        };
+        self.through.extend(env);
+        let _none = self.proxies.insert(link, proxy);
+    }
+
     fn launch(&self, name: &str, service: Service, extra: &[(&str, &str)]) -> ServiceProcess {
-        if service != Service::Sweep {
-            return self.flow.spawn_as(service, name, extra);
-        }
-        // Several of them run at once.
         let address = free_address();
-        let mut all = vec![("TIDELINE_SWEEP__ADMIN", address.as_str())];
-        all.extend(SWEEP);
+        let admin = format!(
+            "TIDELINE_{}__ADMIN",
+            service.name().to_uppercase().replace('-', "_")
+        );
+        let mut all = Vec::new();
+        // Several processes of a service run at once.
+        if name != service.name() {
+            all.push((admin.as_str(), address.as_str()));
+            if service == Service::Fanout {
+                all.push(("TIDELINE_FANOUT__INSTANCE_ID", name));
+            }
+        }
+        if service == Service::Sweep {
+            all.extend(SWEEP);
+        }
+        let through = self.through.iter();
+        all.extend(through.map(|(key, value)| (key.as_str(), value.as_str())));
         all.extend(extra);
         self.flow.spawn_as(service, name, &all)
     }

@@ -1,43 +1,52 @@
-//! A server setting that is lowered for a moment and comes back however the run ends.
+//! A server setting that is changed for a moment and comes back however the run ends.
 //!
-//! Promise: the setting is restored by [`Lowered::restore`], by dropping (a failed, timed-out or
+//! Promise: the setting is restored by [`Changed::restore`], by dropping (a failed, timed-out or
 //! interrupted run), and at the start of the next run, which covers a run that was killed.
 
 use anyhow::Context;
 use tokio_postgres::{Client, NoTls};
 
-/// What `max_slot_wal_keep_size` is lowered to, MiB. Slots that are up with the server keep far
-/// less.
-pub const RETAINED: u32 = 64;
+/// What is changed in any run.
+const CHANGED: [&str; 2] = ["max_slot_wal_keep_size", "wal_sender_timeout"];
 
-const RESET: [&str; 2] = [
-    "alter system reset max_slot_wal_keep_size",
-    "select pg_reload_conf()",
-];
+const RELOAD: &str = "select pg_reload_conf()";
 
-/// `max_slot_wal_keep_size` is low while this lives.
+/// A setting is another one while this lives.
 #[derive(Debug)]
-pub struct Lowered {
+pub struct Changed {
     url: String,
     restored: bool,
 }
 
-impl Lowered {
-    /// Lowers it.
+impl Changed {
+    /// The WAL that a slot may keep is so many MiB.
     ///
     /// # Errors
     /// When Postgres does not answer.
-    pub async fn new(url: String) -> anyhow::Result<Self> {
+    pub async fn slot_wal(url: String, mebibytes: u32) -> anyhow::Result<Self> {
+        let statement = format!("alter system set max_slot_wal_keep_size = '{mebibytes}MB'");
+        Self::new(url, &statement).await
+    }
+
+    /// A walsender that has not heard of its client for so many seconds ends.
+    ///
+    /// # Errors
+    /// When Postgres does not answer.
+    pub async fn walsender_timeout(url: String, seconds: u32) -> anyhow::Result<Self> {
+        let statement = format!("alter system set wal_sender_timeout = '{seconds}s'");
+        Self::new(url, &statement).await
+    }
+
+    async fn new(url: String, statement: &str) -> anyhow::Result<Self> {
         let client = connect(&url).await?;
         // From here on it is restored, whether or not the statements come through.
-        let lowered = Self {
+        let changed = Self {
             url,
             restored: false,
         };
-        let set = format!("alter system set max_slot_wal_keep_size = '{RETAINED}MB'");
-        client.batch_execute(&set).await?;
-        client.batch_execute("select pg_reload_conf()").await?;
-        Ok(lowered)
+        client.batch_execute(statement).await?;
+        client.batch_execute(RELOAD).await?;
+        Ok(changed)
     }
 
     /// Restores it.
@@ -51,7 +60,7 @@ impl Lowered {
     }
 }
 
-impl Drop for Lowered {
+impl Drop for Changed {
     fn drop(&mut self) {
         if self.restored {
             return;
@@ -65,25 +74,28 @@ impl Drop for Lowered {
             runtime.block_on(reset(&url))
         });
         if !matches!(restore.join(), Ok(Ok(()))) {
-            eprintln!("max_slot_wal_keep_size is not restored; the next run does that");
+            eprintln!("a server setting is not restored; the next run does that");
         }
     }
 }
 
-/// Puts the setting back to what the server's configuration file says.
+/// Puts every setting back to what the server's configuration file says.
 ///
 /// # Errors
 /// When Postgres does not answer.
 pub async fn reset(url: &str) -> anyhow::Result<()> {
     let client = connect(url).await?;
     // ALTER SYSTEM refuses to run together with another statement.
-    for statement in RESET {
+    for setting in CHANGED {
         client
-            .batch_execute(statement)
+            .batch_execute(&format!("alter system reset {setting}"))
             .await
-            .context("restore max_slot_wal_keep_size")?;
+            .with_context(|| format!("restore {setting}"))?;
     }
-    Ok(())
+    client
+        .batch_execute(RELOAD)
+        .await
+        .context("restore the settings")
 }
 
 async fn connect(url: &str) -> anyhow::Result<Client> {

@@ -9,12 +9,16 @@ pub struct Verdict {
     pub judged: judge::Verdict,
     /// Good records never belong there (D-12).
     pub dead_letters: i64,
+    /// How many rows and records were made that have to end there.
+    pub dead_letters_expected: i64,
 }
 
 impl Verdict {
     /// Whether the promise held, and something was there to hold it for.
     pub fn is_clean(&self) -> bool {
-        self.judged.rows_expected > 0 && self.judged.holds() && self.dead_letters == 0
+        self.judged.rows_expected > 0
+            && self.judged.holds()
+            && self.dead_letters == self.dead_letters_expected
     }
 }
 
@@ -23,8 +27,8 @@ impl fmt::Display for Verdict {
         let (found, expected) = (self.judged.rows_found, self.judged.rows_expected);
         writeln!(
             f,
-            "{found} of {expected} rows that must be there, {} walks, {} dead letters",
-            self.judged.walks, self.dead_letters
+            "{found} of {expected} rows that must be there, {} walks, {} dead letters where {} belong",
+            self.judged.walks, self.dead_letters, self.dead_letters_expected
         )?;
         self.judged.fmt(f)
     }
@@ -42,10 +46,23 @@ mod tests {
                 ..judge::Verdict::default()
             },
             dead_letters,
+            dead_letters_expected: 0,
         };
         assert!(verdict(1, 0).is_clean());
         assert!(!verdict(0, 0).is_clean());
         assert!(!verdict(1, 1).is_clean());
+    }
+
+    #[test]
+    fn what_belongs_to_the_dead_letters_has_to_be_there() {
+        let mut verdict = Verdict {
+            dead_letters_expected: 2,
+            ..Verdict::default()
+        };
+        verdict.judged.rows_expected = 1;
+        assert!(!verdict.is_clean());
+        verdict.dead_letters = 2;
+        assert!(verdict.is_clean());
     }
 
     #[test]

@@ -8,9 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use load::metrics;
 use sandbox::{Instance, Service, ServiceProcess, Signal};
-
-use crate::metrics;
 
 /// How long a service may take until it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -145,7 +144,7 @@ impl Fleet {
     /// The value of one metric of a service, all series together.
     pub(crate) async fn metric(&self, service: Service, name: &str) -> anyhow::Result<f64> {
         let text = self.get(service, "/metrics").await?;
-        metrics::sum(&text, name)
+        metrics::sum(&text, name, "")
             .with_context(|| format!("{} has no metric {name}", service.name()))
     }
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use events::UserId;
 use fastrand::Rng;
-use http_api::token::Key;
 use judge::{Journal, Walker};
+use load::client::{Client, Tokens};
 use sandbox::Service;
 
 use crate::api::Api;
@@ -17,7 +17,7 @@ use crate::graph::{self, Graph, Size};
 use crate::input::{self, Input};
 use crate::judgement;
 use crate::kills::{Kill, Killer};
-use crate::load;
+use crate::loading;
 use crate::plan::{self, Plan, Volume};
 use crate::progress::{Progress, Topics};
 use crate::report::Report;
@@ -149,7 +149,7 @@ fn describe(args: &Args, graph: &Graph, plan: &Plan) -> String {
 async fn prepare<'a>(stage: &'a Stage, set: &'a Set, graph: Arc<Graph>) -> anyhow::Result<Run<'a>> {
     let Set { deployment, fleet } = set;
     let begun = Instant::now();
-    load::load(&deployment.pool(1)?, &graph).await?;
+    loading::load(&deployment.pool(1)?, &graph).await?;
     stage.view.say(&format!(
         "loaded the follow graph in {:.1?}",
         begun.elapsed()
@@ -167,14 +167,18 @@ async fn prepare<'a>(stage: &'a Stage, set: &'a Set, graph: Arc<Graph>) -> anyho
     let secret = deployment.setting("TIDELINE_AUTH__SECRET_FILE");
     let secret = std::fs::read_to_string(secret)
         .with_context(|| format!("reading the token secret {secret}"))?;
-    let key = Key::new(secret.trim_end().as_bytes()).context("using the token secret")?;
+    let tokens = Tokens::new(secret.trim_end().as_bytes()).context("using the token secret")?;
     let mut journal = Journal::new();
     journal.know_users(graph.users());
     for (followee, followers) in &graph.followers {
         journal.bulk_follows(*followee, followers.iter().copied());
     }
     let url = |key: &str| format!("http://{}", deployment.setting(key));
-    let api = Arc::new(Api::new(url("TIDELINE_WRITE_API__LISTEN"), key, journal)?);
+    let (write, read) = (
+        url("TIDELINE_WRITE_API__LISTEN"),
+        url("TIDELINE_READ_API__LISTEN"),
+    );
+    let api = Arc::new(Api::new(Client::new(write, read, tokens)?, journal));
     let walker = Walker::new(url("TIDELINE_READ_API__LISTEN"), PAGE)?;
     let progress = Progress {
         fleet: Arc::clone(fleet),

@@ -1,10 +1,8 @@
 //! What the person in front of the terminal sees: messages, and one live line for each part.
-//!
-//! On a terminal the lines are redrawn in place; elsewhere one short line comes from time to time.
 
-use std::io::{self, IsTerminal, Write};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use load::screen::Screen;
 
 use crate::progress::Snapshot;
 
@@ -13,89 +11,28 @@ const PLAIN_EVERY: Duration = Duration::from_secs(5);
 
 /// The screen.
 #[derive(Debug)]
-pub(crate) struct View {
-    terminal: bool,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    drawn: Vec<String>,
-    last_plain: Option<Instant>,
-}
+pub(crate) struct View(Screen);
 
 impl View {
     /// Standard output.
     pub(crate) fn new() -> Self {
-        let state = Mutex::new(State {
-            drawn: Vec::new(),
-            last_plain: None,
-        });
-        Self {
-            terminal: io::stdout().is_terminal(),
-            state,
-        }
+        Self(Screen::new(PLAIN_EVERY))
     }
 
     /// Prints a message that stays, above the live lines.
     pub(crate) fn say(&self, message: &str) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let lines = state.drawn.clone();
-        write(&format!(
-            "{}{message}\n{}",
-            erase(state.drawn.len()),
-            block(&lines)
-        ));
-        state.drawn = lines;
+        self.0.say(message);
     }
 
     /// Redraws the live lines.
     pub(crate) fn show(&self, now: &Snapshot) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.terminal {
-            let lines = lines(now);
-            write(&format!("{}{}", erase(state.drawn.len()), block(&lines)));
-            state.drawn = lines;
-        } else if state
-            .last_plain
-            .is_none_or(|last| last.elapsed() >= PLAIN_EVERY)
-        {
-            state.last_plain = Some(Instant::now());
-            write(&format!("{}\n", plain(now)));
-        }
+        self.0.show(lines(now), || plain(now));
     }
 
     /// Leaves the last live lines where they are.
     pub(crate) fn freeze(&self) {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .drawn
-            .clear();
+        self.0.freeze();
     }
-}
-
-/// A screen that cannot be written to is no reason to stop: the exit code tells the outcome.
-fn write(text: &str) {
-    let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
-/// Up over so many lines, and away with them.
-fn erase(lines: usize) -> String {
-    if lines == 0 {
-        String::new()
-    } else {
-        format!("\x1b[{lines}F\x1b[J")
-    }
-}
-
-/// Lines that are cut at the edge of the screen instead of wrapped, so that their number is known.
-fn block(lines: &[String]) -> String {
-    if lines.is_empty() {
-        return String::new();
-    }
-    format!("\x1b[?7l{}\n\x1b[?7h", lines.join("\n"))
 }
 
 /// One line for each part, in the order the data flows.

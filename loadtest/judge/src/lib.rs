@@ -17,6 +17,7 @@
 pub mod audience;
 mod compare;
 pub mod journal;
+pub mod journal_file;
 pub mod postgres;
 pub mod store;
 pub mod verdict;
@@ -26,6 +27,7 @@ pub mod walk;
 pub use audience::{Change, Claim};
 pub use compare::{compare_order, compare_posts, compare_rows};
 pub use journal::{EdgeRef, Journal, PostRef, Seq};
+pub use journal_file::{JournalWriter, Op};
 pub use store::Rows;
 pub use verdict::{Example, Fault, Tally, Verdict};
 pub use visible::compare_walk;
@@ -44,8 +46,9 @@ pub async fn judge_at_rest<S: timeline_store::TimelineStore>(
     pool: &database::Pool,
     store: &S,
 ) -> anyhow::Result<Verdict> {
-    let posts = postgres::posts(pool).await?;
+    let posts = postgres::posts(pool, journal.first_above()).await?;
     journal.settle(&posts);
+    postgres::add_base(journal, pool).await?;
     let rows = store::read(store).await?;
     let mut verdict = Verdict::default();
     compare_posts(journal, &posts, &mut verdict);

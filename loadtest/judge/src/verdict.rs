@@ -88,8 +88,10 @@ pub struct Verdict {
     pub rows_expected: u64,
     /// How many of those are there.
     pub rows_found: u64,
-    /// All rows in the store, with those that may be there.
+    /// All rows of the run in the store, with those that may be there.
     pub rows_stored: u64,
+    /// All rows that were looked at, those of others included.
+    pub rows_read: u64,
     /// Readers who were followed through the API to the end of their timeline.
     pub walks: u64,
     /// Posts that they met.

@@ -57,7 +57,8 @@ pub fn compare_walk(journal: &Journal, walk: &Walk, verdict: &mut Verdict) {
 /// Why a post should not be visible.
 fn wrong(journal: &Journal, reader: UserId, seen: Seen) -> Option<(Fault, &'static str)> {
     let Some(post) = journal.post(seen.post) else {
-        return Some((
+        let others = journal.is_others(reader, seen.post);
+        return (!others).then_some((
             Fault::Foreign,
             "visible through the API, and nobody sent such a post",
         ));

@@ -51,7 +51,16 @@ pub enum FanoutError {
     /// The consumer is gone although nobody closed it.
     #[error("the consumer ended")]
     ConsumerEnded,
-    /// The consumer's client cannot go on: fenced, or without rights.
+    /// Another member of the group has this one's instance id, or had it during an outage.
+    #[error(
+        "fenced by another member with the same instance id ({reason}); give each worker a \
+         `fanout.instance_id` of its own"
+    )]
+    Fenced {
+        /// What the client said.
+        reason: String,
+    },
+    /// The consumer's client cannot go on: without rights, or broken.
     #[error("the consumer broke: {reason}")]
     ConsumerBroke {
         /// What the client said.
@@ -75,6 +84,7 @@ impl FanoutError {
             },
             Self::Decode(_) | Self::Key { .. } | Self::PastHorizon { .. } => Class::Record,
             Self::Panicked { .. } | Self::Order { .. } | Self::ConsumerEnded => Class::Bug,
+            Self::Fenced { .. } => Class::Config,
             Self::ConsumerBroke { class, .. } => *class,
         }
     }
@@ -92,6 +102,7 @@ impl FanoutError {
             | Self::Panicked { .. }
             | Self::Order { .. }
             | Self::ConsumerEnded
+            | Self::Fenced { .. }
             | Self::ConsumerBroke { .. } => "other",
         }
     }

@@ -41,9 +41,11 @@ pub(crate) struct EventLoop<S> {
     source: Source,
     state: State,
     lane: Arc<Posts<S>>,
-    requests: Requests,
+    requests: Arc<Requests>,
     metrics: FanoutMetrics,
     health: Health,
+    /// The group took everything away while it did not answer, and has not been heard of since.
+    lost: bool,
     work: JoinSet<(Job, Ended)>,
     /// Cancels the work of a partition's generation.
     tokens: BTreeMap<(i32, u64), CancellationToken>,
@@ -61,18 +63,19 @@ impl<S: TimelineStore + Clone> EventLoop<S> {
     pub(crate) fn new(
         source: Source,
         state: State,
-        lane: Posts<S>,
-        requests: Requests,
+        lane: Arc<Posts<S>>,
+        requests: Arc<Requests>,
         metrics: FanoutMetrics,
         health: Health,
     ) -> Self {
         Self {
             source,
             state,
-            lane: Arc::new(lane),
+            lane,
             requests,
             metrics,
             health,
+            lost: false,
             work: JoinSet::new(),
             tokens: BTreeMap::new(),
             began: Instant::now(),
@@ -86,6 +89,10 @@ impl<S: TimelineStore + Clone> EventLoop<S> {
         self.work.shutdown().await;
         self.lane.progress.flush(FLUSH_WITHIN).await;
         self.source.close();
+        if matches!(outcome, Err(FanoutError::Fenced { .. })) {
+            // Whoever joins again is not to meet this member.
+            let _left = self.source.ended(LEAVE_WITHIN).await;
+        }
         outcome
     }
 
@@ -163,13 +170,15 @@ impl<S: TimelineStore + Clone> EventLoop<S> {
         }
     }
 
-    fn rebalanced(&self, input: &Input) {
+    fn rebalanced(&mut self, input: &Input) {
         let kind = match input {
             Input::Assigned { .. } => "assigned",
             Input::Revoked { lost: true, .. } => "lost",
             Input::Revoked { .. } => "revoked",
             _ => return,
         };
+        // A member that gets nothing is told so too, by an empty assignment.
+        self.lost = kind == "lost";
         self.metrics.rebalances.with_label_values(&[kind]).inc();
         tracing::info!(kind, input = ?input, "assignment changed");
         // The next owner may look into the ledger soon.
@@ -262,8 +271,8 @@ impl<S: TimelineStore + Clone> EventLoop<S> {
         self.health.turned();
         self.health.set(
             "consumer",
-            self.source.is_polling(),
-            "polls its group, assigned or standby",
+            self.source.is_polling() && !self.lost,
+            "polls its group, which answers, assigned or standby",
         );
         self.health.set(
             "dependencies",

@@ -23,6 +23,8 @@
 //! | the topic is deleted | an outage: goes on when it is there again |
 //! | a record names an epoch that has ended | delivered, not entered in the ledger, counted; the sweep repeats it |
 //! | the ledger cannot be written | dropped after five attempts, counted; never in the path of an offset |
+//! | the broker fences the membership, as after an outage | the group is joined again; what was in work is done again |
+//! | that twice in a minute: another process has the same instance id | exit 64 |
 //! | configuration or rights are wrong | exit 64 |
 //! | a panic, or the consumer's client is unusable | exit 70; nothing is committed for it |
 
@@ -35,7 +37,10 @@ pub mod metrics;
 mod sink;
 mod source;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use database::Pool;
 use events::{Class, topic::TopicKind};
@@ -44,6 +49,7 @@ use prometheus::Registry;
 use runtime::{
     Admin, Health, Shutdown,
     exit::Exit,
+    report::chain,
     startup::{GivenUp, wait_for},
 };
 use timeline_store::CqlTimelines;
@@ -51,7 +57,7 @@ use tokio::sync::Semaphore;
 
 pub use crate::config::Config;
 use crate::{
-    core::{delivery::Rules, state::State},
+    core::{delivery::Rules, membership::Membership, state::State},
     error::FanoutError,
     event_loop::EventLoop,
     lane::{
@@ -108,22 +114,42 @@ async fn serve(
         return Ok(());
     };
     let (progress, flusher) = Progress::start(pool.clone(), metrics.clone());
-    let requests = Requests::start(pool.clone(), metrics.clone());
-    let lane = lane(config, &kafka, pool, store, progress, &metrics)?;
-    let source = Source::join(
-        &kafka,
-        &kafka.namespace.fanout_posts_group(),
-        &kafka.namespace.topic(TopicKind::Posts),
-        &config.fanout.instance_id,
-    )
-    .map_err(|error| exit_of(error.into()))?;
-    health.started();
-    tracing::info!("fan-out started");
-    let state = State::new(config.limits());
-    let outcome = EventLoop::new(source, state, lane, requests, metrics, health)
+    let requests = Arc::new(Requests::start(pool.clone(), metrics.clone()));
+    let lane = Arc::new(lane(config, &kafka, pool, store, progress, &metrics)?);
+    let mut membership = Membership::default();
+    let began = Instant::now();
+    let outcome = loop {
+        let source = Source::join(
+            &kafka,
+            &kafka.namespace.fanout_posts_group(),
+            &kafka.namespace.topic(TopicKind::Posts),
+            &config.fanout.instance_id,
+        )
+        .map_err(|error| exit_of(error.into()))?;
+        health.started();
+        tracing::info!("fan-out started");
+        let state = State::new(config.limits());
+        let (lane, requests) = (Arc::clone(&lane), Arc::clone(&requests));
+        let outcome = EventLoop::new(
+            source,
+            state,
+            lane,
+            requests,
+            metrics.clone(),
+            health.clone(),
+        )
         .run(shutdown)
         .await;
-    // The last clone of `progress` went with the loop; what was noted is flushed already.
+        let now_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        match outcome {
+            Err(error @ FanoutError::Fenced { .. }) if membership.fenced(now_us) => {
+                metrics.rebalances.with_label_values(&["fenced"]).inc();
+                tracing::warn!(error = %chain(&error), "membership lost, joining the group again");
+            }
+            outcome => break outcome,
+        }
+    };
+    // What was noted is flushed already, at the end of each loop.
     flusher.abort();
     outcome.map_err(exit_of)
 }

@@ -180,7 +180,7 @@ impl FanoutMetrics {
                 .delivery_seconds
                 .with_label_values(&[audience.as_str()]);
         }
-        for kind in ["assigned", "revoked", "lost"] {
+        for kind in ["assigned", "revoked", "lost", "fenced"] {
             let _zero = self.rebalances.with_label_values(&[kind]);
         }
         for result in ["handed_over", "refused"] {

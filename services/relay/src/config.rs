@@ -54,7 +54,7 @@ impl Default for Section {
     fn default() -> Self {
         Self {
             admin: "127.0.0.1:17411".into(),
-            sink_patience: Span::seconds(30),
+            sink_patience: Span::seconds(20),
             save_position: Span::seconds(10),
             drain: Span::seconds(10),
             on_slot_lost: OnSlotLost::Recreate,

@@ -116,6 +116,8 @@ impl Running<'_> {
                     asked_to_stop = true;
                     self.input(Input::Shutdown).await?
                 }
+                // Before what is nearly always there: it also hands over what is due.
+                number = self.parts.ledger.newer_epoch() => self.newer_epoch(number).await?,
                 outcome = self.parts.sink.next() => self.outcomes(outcome).await?,
                 () = sleep_until(self.wake) => {
                     // Until the core says otherwise there is nothing to wake up for.
@@ -123,7 +125,6 @@ impl Running<'_> {
                     self.input(Input::Tick).await?
                 }
                 Some(done) = self.tasks.join_next() => self.done(done).await?,
-                number = self.parts.ledger.newer_epoch() => self.newer_epoch(number).await?,
                 () = tokio::time::sleep(BACKLOG), if has_backlog => {
                     self.parts.sink.push_backlog();
                     false

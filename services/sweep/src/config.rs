@@ -185,6 +185,16 @@ impl Config {
         }
     }
 
+    /// Claims of one stage at the same time: as many as the pool has connections for.
+    pub(crate) const fn side_by_side(&self) -> usize {
+        let for_each = self.postgres.pool_size.saturating_sub(OTHERS) / Stage::ALL.len();
+        if for_each < MOST_SIDE_BY_SIDE {
+            for_each
+        } else {
+            MOST_SIDE_BY_SIDE
+        }
+    }
+
     /// How rows get to the broker.
     pub(crate) const fn mode(&self) -> Mode {
         match self.sweep.mode {
@@ -194,8 +204,12 @@ impl Config {
     }
 }
 
-/// A claim and its dead letter for each stage, the requests and the housekeeping.
-const MIN_POOL: usize = 6;
+/// Connections for the requests and the housekeeping.
+const OTHERS: usize = 2;
+/// Those, and for each stage two claims side by side.
+const MIN_POOL: usize = OTHERS + 4;
+/// More claims than that do not make a stage faster.
+const MOST_SIDE_BY_SIDE: usize = 4;
 
 #[cfg(test)]
 mod tests {

@@ -20,6 +20,23 @@ pub enum SweepError {
         #[source]
         source: kafka::ProduceError,
     },
+    /// A record that the client does not take.
+    #[error("handing over event {event}")]
+    Enqueue {
+        /// The event.
+        event: events::EventId,
+        /// What the client said.
+        #[source]
+        source: kafka::EnqueueError,
+    },
+    /// Records that the broker has not acknowledged in time; they may be written nevertheless.
+    #[error("{records} records are not acknowledged after {waited:?}")]
+    Unacknowledged {
+        /// How many.
+        records: usize,
+        /// How long they were waited for.
+        waited: std::time::Duration,
+    },
     /// The server is a standby: nothing can be claimed there.
     #[error(
         "the server is in recovery: point the url at the primary; this is tried again, since it may be promoted"
@@ -52,6 +69,8 @@ impl SweepError {
             Self::Database(error) => error.class(),
             Self::Kafka(error) => error.class(),
             Self::Produce { source, .. } => source.class(),
+            Self::Enqueue { source, .. } => source.class(),
+            Self::Unacknowledged { .. } => Class::Unsure,
             Self::Recovery => Class::Outage,
             Self::Argument { .. } => Class::Config,
             Self::Ended { .. } => Class::Bug,
@@ -77,6 +96,21 @@ mod tests {
             },
         };
         assert_eq!(timed_out.class(), Class::Unsure);
+        let unacknowledged = SweepError::Unacknowledged {
+            records: 3,
+            waited: std::time::Duration::ZERO,
+        };
+        assert_eq!(unacknowledged.class(), Class::Unsure);
+        let full = SweepError::Enqueue {
+            event: EventId(7),
+            source: kafka::EnqueueError::QueueFull(Box::new(kafka::Record {
+                topic: "t".into(),
+                key: None,
+                payload: None,
+                headers: Vec::new(),
+            })),
+        };
+        assert_eq!(full.class(), Class::Outage);
         assert_eq!(SweepError::Recovery.class(), Class::Outage);
         let other = SweepError::Database(database::Error::OtherEpoch {
             given: 1,

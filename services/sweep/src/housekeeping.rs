@@ -39,6 +39,7 @@ pub(crate) struct Housekeeping {
     days_at: Option<Instant>,
     /// Since when and for how long the drop of days is left alone.
     held: Option<(Instant, Duration)>,
+    notes: Option<Notes>,
     told: String,
 }
 
@@ -50,6 +51,7 @@ impl Housekeeping {
             every,
             days_at: None,
             held: None,
+            notes: None,
             told: String::new(),
         }
     }
@@ -192,10 +194,11 @@ impl Housekeeping {
     }
 
     /// Joins notes of gaps, so that there are never many.
-    async fn merge_gaps(&self) -> Result<(), SweepError> {
+    async fn merge_gaps(&mut self) -> Result<(), SweepError> {
         let client = self.places.pool.get().await?;
-        let notes = Notes::read(&client).await?;
+        let notes = Notes::read(&client, self.notes.take()).await?;
         let revision = voids::merge(&notes.noted, &notes.snapshot);
+        self.notes = Some(notes);
         notes::apply(&client, &revision).await?;
         Ok(())
     }

@@ -272,11 +272,11 @@ impl Parts {
             self.kafka.clone(),
             max_bytes(&self.kafka),
             self.places.database.clone(),
-            pool.clone(),
         )?;
         let rules = Rules {
             horizon_us: self.config.sweep.horizon.micros(),
             batch: self.config.sweep.claim_batch,
+            side_by_side: self.config.side_by_side(),
         };
         let redeliver = Redeliver::new(
             stage,

@@ -71,7 +71,31 @@ const NORMAL: Edges = &[
             "sweep",
         ],
     ),
-    ("judge", &["events", "database", "kafka", "timeline-store"]),
+    ("graph", &["events", "database"]),
+    (
+        "judge",
+        &[
+            "events",
+            "database",
+            "timeline-store",
+            "runtime",
+            "http-api",
+        ],
+    ),
+    ("report", &[]),
+    (
+        "load",
+        &[
+            "events",
+            "database",
+            "timeline-store",
+            "runtime",
+            "http-api",
+            "graph",
+            "judge",
+            "report",
+        ],
+    ),
     (
         "demo",
         &[
@@ -82,6 +106,7 @@ const NORMAL: Edges = &[
             "runtime",
             "http-api",
             "judge",
+            "load",
             "sandbox",
         ],
     ),
@@ -103,6 +128,19 @@ const NORMAL: Edges = &[
     ),
     // Measures the programs, and the sweep's look from inside; nothing depends on it.
     ("bench", &["events", "database", "kafka", "sweep"]),
+    // Drives the pure cores of the services; nothing depends on it.
+    (
+        "sim",
+        &[
+            "events",
+            "pgoutput",
+            "ack-tracker",
+            "timeline-store",
+            "relay",
+            "fanout",
+            "sweep",
+        ],
+    ),
     ("sandbox", &[]),
     (
         "testkit",
@@ -134,7 +172,11 @@ const DEV: Edges = &[
     ("fanout", &["testkit", "sandbox"]),
     ("read-api", &["testkit"]),
     ("cli", &["testkit"]),
+    ("graph", &["testkit"]),
     ("judge", &["testkit"]),
+    ("load", &["testkit"]),
+    // Itself, with its deliberate bugs.
+    ("sim", &["sim"]),
     ("demo", &["testkit"]),
 ];
 

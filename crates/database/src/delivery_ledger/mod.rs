@@ -8,15 +8,17 @@
 //! start of an epoch is either seen by it, and doubted, or refused. Anything delivered counts as
 //! published.
 
+mod mirror;
 mod rewrite;
 
 use deadpool_postgres::GenericClient;
 use events::{EventId, IdRange, IdRanges, Stage};
 
-pub use self::rewrite::{
-    Compacted, compact_block, crowded_blocks, forget, join_complete, trim_below,
-};
 pub(crate) use self::rewrite::{alone, beside, remove};
+pub use self::{
+    mirror::Mirror,
+    rewrite::{Compacted, compact_block, crowded_blocks, forget, join_complete, trim_below},
+};
 use crate::{
     Client, Error, stages,
     statement::{self, column},

@@ -254,3 +254,73 @@ async fn a_claimed_row_tells_what_decides_about_it() {
     assert_eq!(found[0].post_exists, Some(false));
     fresh.end().await;
 }
+
+/// Rows that lie close together are walked, rows that lie far apart looked up: the same rows.
+#[tokio::test]
+async fn rows_are_found_however_they_lie() {
+    let fresh = Fresh::migrated().await;
+    rows::posts(&fresh, 1, 40).await;
+    rows::posts(&fresh, 30_000, 30_001).await;
+    rows::posts(&fresh, 65_000, 65_001).await;
+    let mut client = fresh.client().await;
+    let other = fresh.client().await;
+    delivery_ledger::record(&other, Stage::Published, &ids(10..=20), 1)
+        .await
+        .unwrap();
+    fresh
+        .run("insert into tideline.redelivery (stage, event_id, attempts) values ('published', 30000, 3), ('published', 5, 1), ('delivered', 6, 4)")
+        .await;
+    let claim = claim::begin(&mut client, 0).await.unwrap().unwrap();
+    let near = claim.rows(Stage::Published, &ids(1..=100)).await.unwrap();
+    let expected: Vec<i64> = (1..10).chain(21..=40).collect();
+    assert_eq!(events_of(&near), expected);
+    let attempts: Vec<u32> = near.iter().take(6).map(|row| row.attempts).collect();
+    assert_eq!(attempts, [0, 0, 0, 0, 1, 0], "of this stage only");
+    let far = claim
+        .rows(Stage::Published, &ids([65_000, 3, 15, 30_000, 40_000, 3]))
+        .await
+        .unwrap();
+    assert_eq!(events_of(&far), [3, 30_000, 65_000]);
+    assert_eq!((far[1].attempts, far[1].last_us.is_some()), (3, true));
+    drop(claim);
+    fresh.end().await;
+}
+
+#[tokio::test]
+async fn a_dead_letter_counts_when_its_claim_is_committed() {
+    let fresh = Fresh::migrated().await;
+    rows::posts(&fresh, 1, 3).await;
+    let mut client = fresh.client().await;
+    let letter = DeadLetter {
+        stage: Stage::Published,
+        event: Some(EventId(2)),
+        post: None,
+        topic: "posts.dlq".to_owned(),
+        partition: 0,
+        offset: 7,
+        reason: "oversize".to_owned(),
+    };
+    let open = async |expected: i64| {
+        let count = fresh
+            .number("select count(*) from tideline.dead_letters where state = 'open'")
+            .await;
+        assert_eq!(count, expected);
+    };
+    let claim = claim::begin(&mut client, 0).await.unwrap().unwrap();
+    claim.dead_letter(&letter).await.unwrap();
+    drop(claim);
+    open(0).await;
+    let claim = claim::begin(&mut client, 0).await.unwrap().unwrap();
+    claim.dead_letter(&letter).await.unwrap();
+    claim
+        .commit(Stage::Published, &ids([1]), &[], 1)
+        .await
+        .unwrap();
+    open(1).await;
+    let claim = claim::begin(&mut client, 0).await.unwrap().unwrap();
+    let rows = claim.rows(Stage::Published, &ids(1..=2)).await.unwrap();
+    assert_eq!(events_of(&rows), [2]);
+    assert!(rows[0].dead_letter_open);
+    drop(claim);
+    fresh.end().await;
+}

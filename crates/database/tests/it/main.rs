@@ -13,6 +13,7 @@ mod fresh;
 mod ledger;
 mod ledger_blocks;
 mod migrations;
+mod mirror;
 mod outbox;
 mod posts;
 mod replication;

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError, mpsc as blocking},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering, mpsc as blocking},
     time::{Duration, Instant},
 };
 
@@ -16,11 +16,13 @@ use rdkafka::{
 };
 use tokio::sync::mpsc::{self, error::TrySendError};
 
-use super::{ConsumerEvent, REVOKE_PATIENCE, RevokeAnswer, position::Positions};
+use super::{Commit, ConsumerEvent, REVOKE_PATIENCE, RevokeAnswer, Shared, position::Positions};
 use crate::log::ClientLog;
 
-/// How long the committed offsets are waited for when partitions are assigned.
+/// How long one answer about the committed offsets is waited for when partitions are assigned.
 const COMMITTED_TIMEOUT: Duration = Duration::from_secs(5);
+/// Between two questions that failed at once.
+const COMMITTED_PAUSE: Duration = Duration::from_millis(200);
 /// How long a service that does not take control events is waited for.
 const CONTROL_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -31,15 +33,21 @@ pub(super) struct Context {
     topic: String,
     control: mpsc::Sender<ConsumerEvent>,
     positions: Mutex<Positions>,
+    shared: Arc<Shared>,
 }
 
 impl Context {
-    pub(super) fn new(topic: &str, control: mpsc::Sender<ConsumerEvent>) -> Self {
+    pub(super) fn new(
+        topic: &str,
+        control: mpsc::Sender<ConsumerEvent>,
+        shared: Arc<Shared>,
+    ) -> Self {
         Self {
             log: ClientLog::default(),
             topic: topic.to_owned(),
             control,
             positions: Mutex::default(),
+            shared,
         }
     }
 
@@ -65,12 +73,7 @@ impl Context {
     }
 
     fn assign(&self, client: &Client, list: &TopicPartitionList) {
-        // The committed offsets are asked for here, so that a log that no longer reaches back to
-        // them is noticed by the first record. If the broker does not tell now, the client asks
-        // again by itself and only the notice is lost.
-        let start = client
-            .committed_offsets(list.clone(), COMMITTED_TIMEOUT)
-            .ok();
+        let start = self.committed(client, list);
         let start = start.as_ref().unwrap_or(list);
         let mut wanted = TopicPartitionList::with_capacity(start.count());
         let mut expected = BTreeMap::new();
@@ -100,6 +103,30 @@ impl Context {
         }
     }
 
+    /// The committed offsets of partitions that are being assigned, asked for until the broker
+    /// tells. `None` when the answer no longer matters: the assignment is lost, or the member leaves.
+    ///
+    /// They are asked for here for two reasons. A log that no longer reaches back to them is noticed
+    /// by the first record. And when librdkafka asks by itself and the broker does not answer, it
+    /// never asks again until the partitions are assigned anew: they stand still.
+    fn committed(&self, client: &Client, list: &TopicPartitionList) -> Option<TopicPartitionList> {
+        let mut told = false;
+        loop {
+            match client.committed_offsets(list.clone(), COMMITTED_TIMEOUT) {
+                Ok(offsets) => return Some(offsets),
+                Err(error) if !told => {
+                    tracing::warn!(%error, "committed offsets not read yet, asking again");
+                    told = true;
+                }
+                Err(_) => {}
+            }
+            if client.assignment_lost() || self.shared.closing.load(Ordering::Acquire) {
+                return None;
+            }
+            std::thread::park_timeout(COMMITTED_PAUSE);
+        }
+    }
+
     fn revoke(&self, client: &Client, list: &TopicPartitionList) {
         let partitions: Vec<_> = list
             .elements()
@@ -115,7 +142,7 @@ impl Context {
         });
         if told && !lost {
             match answer.recv_timeout(REVOKE_PATIENCE) {
-                Ok(offsets) => self.commit(client, offsets),
+                Ok(commits) => self.commit_current(client, commits),
                 Err(_) => {
                     tracing::warn!(?partitions, "revoked partitions were not drained in time")
                 }
@@ -132,9 +159,23 @@ impl Context {
         }
     }
 
+    /// Commits what was worked on in the current generation of its partition. An offset of another
+    /// one belongs to an earlier assignment, or to a log that is gone.
+    pub(super) fn commit_current(&self, client: &Client, commits: BTreeMap<i32, Commit>) {
+        let current = {
+            let positions = self.positions();
+            commits
+                .into_iter()
+                .filter(|(partition, commit)| positions.is_current(*partition, commit.generation))
+                .map(|(partition, commit)| (partition, commit.offset))
+                .collect()
+        };
+        self.commit(client, current);
+    }
+
     /// Commits without waiting: requests to the coordinator stay in order, so this one arrives
     /// before the request that gives the partitions up.
-    pub(super) fn commit(&self, client: &Client, offsets: BTreeMap<i32, i64>) {
+    fn commit(&self, client: &Client, offsets: BTreeMap<i32, i64>) {
         if offsets.is_empty() {
             return;
         }

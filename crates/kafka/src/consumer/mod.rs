@@ -85,6 +85,13 @@ pub enum ConsumerEvent {
         /// Kafka's code.
         code: RDKafkaErrorCode,
     },
+    /// Another member has, or had, this one's instance id (KIP-345): this member is over. What is
+    /// assigned is gone without a revocation. The broker also says so when it comes back after
+    /// longer than a session timeout and remembers the member from before.
+    Fenced {
+        /// What librdkafka said.
+        reason: String,
+    },
     /// The client is unusable: stop the process.
     Fatal {
         /// Kafka's code.
@@ -96,14 +103,25 @@ pub enum ConsumerEvent {
 
 /// The way back to the thread that waits in a revocation.
 #[derive(Debug)]
-pub struct RevokeAnswer(blocking::SyncSender<BTreeMap<i32, i64>>);
+pub struct RevokeAnswer(blocking::SyncSender<BTreeMap<i32, Commit>>);
 
 impl RevokeAnswer {
-    /// Answers with the offsets to commit: of the next record to read, by partition.
-    pub fn finish(self, offsets: BTreeMap<i32, i64>) {
+    /// Answers with what to commit, by partition. What was worked on in another generation than
+    /// the one the thread has reached is dropped: a jump back may wait in the channel still, and
+    /// an offset of the old log must not pass records of the new one (D-6).
+    pub fn finish(self, commits: BTreeMap<i32, Commit>) {
         // The thread may have given up waiting; then the next owner repeats, which is harmless.
-        drop(self.0.try_send(offsets));
+        drop(self.0.try_send(commits));
     }
+}
+
+/// How far the work on a partition has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// The generation that it was worked on in.
+    pub generation: u64,
+    /// The offset of the next record to read.
+    pub offset: i64,
 }
 
 /// Starts members of groups.
@@ -125,7 +143,14 @@ impl Consumer {
         let (record_sender, records) = mpsc::channel(CHANNEL_CAPACITY);
         let shared = Arc::new(Shared::default());
         let (ended_sender, ended) = tokio::sync::oneshot::channel();
-        let client = thread::client(config, group, topic, instance_id, control_sender)?;
+        let client = thread::client(
+            config,
+            group,
+            topic,
+            instance_id,
+            control_sender,
+            Arc::clone(&shared),
+        )?;
         let work =
             thread::Poller::new(client, topic.to_owned(), record_sender, Arc::clone(&shared));
         let _detached = std::thread::Builder::new()
@@ -234,10 +259,4 @@ struct Shared {
     paused: AtomicBool,
     pending: Mutex<BTreeMap<i32, Commit>>,
     polled: Mutex<Option<std::time::Instant>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Commit {
-    generation: u64,
-    offset: i64,
 }

@@ -1,7 +1,7 @@
 //! The polling thread.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     mem,
     sync::{Arc, PoisonError, atomic::Ordering},
     time::{Duration, Instant},
@@ -33,9 +33,10 @@ pub(super) fn client(
     topic: &str,
     instance_id: Option<&str>,
     control: mpsc::Sender<ConsumerEvent>,
+    shared: Arc<Shared>,
 ) -> Result<Client, Error> {
     let client: Client = settings::consumer_config(config, group, instance_id)
-        .create_with_context(Context::new(topic, control))
+        .create_with_context(Context::new(topic, control, shared))
         .map_err(|source| Error::Client {
             client: "consumer",
             source,
@@ -206,22 +207,16 @@ impl Poller {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner),
         );
-        let context = self.client.context();
-        let current: BTreeMap<_, _> = {
-            let positions = context.positions();
-            pending
-                .into_iter()
-                .filter(|(partition, commit)| positions.is_current(*partition, commit.generation))
-                .map(|(partition, commit)| (partition, commit.offset))
-                .collect()
-        };
-        context.commit(&self.client, current);
+        self.client.context().commit_current(&self.client, pending);
     }
 
     fn is_fatal(&self, error: &KafkaError) -> bool {
         let context = self.client.context();
         if let Some((code, reason)) = self.client.client().fatal_error() {
-            let _told = context.tell(ConsumerEvent::Fatal { code, reason });
+            let _told = context.tell(match code {
+                RDKafkaErrorCode::FencedInstanceId => ConsumerEvent::Fenced { reason },
+                code => ConsumerEvent::Fatal { code, reason },
+            });
             return true;
         }
         let code = error

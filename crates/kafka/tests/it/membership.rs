@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use kafka::{
     ConsumerEvent, ConsumerHandle,
-    consumer::{CHANNEL_CAPACITY, Events},
+    consumer::{CHANNEL_CAPACITY, Commit, Events},
 };
 use rdkafka::{
     ClientConfig, Offset, TopicPartitionList,
@@ -30,8 +30,8 @@ async fn read(events: &mut Events, count: usize) -> Vec<(i32, i64, u64)> {
     seen
 }
 
-/// Closes a member, answering the revocation with these offsets.
-async fn leave(mut handle: ConsumerHandle, mut events: Events, offsets: &BTreeMap<i32, i64>) {
+/// Closes a member, answering the revocation with these commits.
+async fn leave(mut handle: ConsumerHandle, mut events: Events, commits: &BTreeMap<i32, Commit>) {
     handle.close();
     while let Some(event) = tokio::time::timeout(Duration::from_secs(20), events.recv(false))
         .await
@@ -42,10 +42,10 @@ async fn leave(mut handle: ConsumerHandle, mut events: Events, offsets: &BTreeMa
         } = event
         {
             done.finish(
-                offsets
+                commits
                     .iter()
-                    .filter(|(p, _)| partitions.contains(p))
-                    .map(|(&p, &o)| (p, o))
+                    .filter(|(partition, _)| partitions.contains(partition))
+                    .map(|(&partition, &commit)| (partition, commit))
                     .collect(),
             );
         }
@@ -62,8 +62,10 @@ async fn d_6_only_what_was_committed_is_not_read_again() {
     let (handle, mut events) = broker.join();
     let seen = read(&mut events, 100).await;
     assert_eq!(seen.first().map(|(_, offset, _)| *offset), Some(0));
-    let partition = seen[0].0;
-    leave(handle, events, &BTreeMap::from([(partition, 40)])).await;
+    let (partition, _, generation) = seen[0];
+    let offset = 40;
+    let commits = BTreeMap::from([(partition, Commit { generation, offset })]);
+    leave(handle, events, &commits).await;
     let committed = broker
         .admin
         .committed(&broker.group, &broker.topic)
@@ -91,7 +93,18 @@ async fn d_6_only_what_was_committed_is_not_read_again() {
         (committed[&partition] == Some(70)).then_some(())
     })
     .await;
-    leave(handle, events, &BTreeMap::new()).await;
+    // Worked on before the log was a new one, as far as the thread knows.
+    let stale = Commit {
+        generation: generation - 1,
+        offset: 99,
+    };
+    leave(handle, events, &BTreeMap::from([(partition, stale)])).await;
+    let committed = broker
+        .admin
+        .committed(&broker.group, &broker.topic)
+        .await
+        .expect("committed");
+    assert_eq!(committed[&partition], Some(70));
 }
 
 /// The channel is full, nobody takes records, and the member stays in the group (D-13).
@@ -135,8 +148,10 @@ async fn records_that_are_gone_are_told_before_the_next_one() {
     let broker = Broker::new().await;
     broker.produce(20, 1).await;
     let (handle, mut events) = broker.join();
-    let (partition, _, _) = read(&mut events, 20).await[0];
-    leave(handle, events, &BTreeMap::from([(partition, 5)])).await;
+    let (partition, _, generation) = read(&mut events, 20).await[0];
+    let offset = 5;
+    let commits = BTreeMap::from([(partition, Commit { generation, offset })]);
+    leave(handle, events, &commits).await;
 
     let client: AdminClient<DefaultClientContext> = ClientConfig::new()
         .set("bootstrap.servers", &broker.config.brokers)

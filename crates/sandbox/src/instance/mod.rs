@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::jars;
 use crate::java;
 use crate::lock::Lock;
+use crate::node;
 use crate::ports::{self, Ports};
 use crate::postgres_tools::PostgresTools;
 use crate::process::{Noted, PidFile, Signal};
@@ -52,6 +53,16 @@ impl Home {
     }
 }
 
+/// A listener of the broker that sends clients to a proxy: whoever comes in by it is told the
+/// proxy's address for everything that follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BehindProxy {
+    /// Where the proxy has to listen, `host:port`.
+    pub proxy: String,
+    /// Where the proxy has to connect to.
+    pub broker: String,
+}
+
 /// A set of servers with its own data, ports and logs.
 #[derive(Debug, Clone)]
 pub struct Instance {
@@ -79,6 +90,11 @@ impl Instance {
     /// Its folder, `target/<name>`.
     pub fn dir(&self) -> &Path {
         &self.home.dir
+    }
+
+    /// The folder for the jars of all instances.
+    pub(crate) fn jars(&self) -> &Path {
+        &self.home.jars
     }
 
     /// The file a process's output goes to.
@@ -161,6 +177,15 @@ impl Instance {
         environment::pairs(self.home.ports, &self.home.dir.join("auth-secret"))
     }
 
+    /// The broker's second door, for clients that come through a proxy.
+    pub fn broker_behind_proxy(&self) -> BehindProxy {
+        let ports = self.home.ports;
+        BehindProxy {
+            proxy: format!("127.0.0.1:{}", ports.kafka_proxy()),
+            broker: format!("127.0.0.1:{}", ports.kafka_behind_proxy()),
+        }
+    }
+
     /// Starts one server and waits until it answers.
     ///
     /// # Errors
@@ -208,6 +233,7 @@ impl Instance {
             self.stop_service(service, say)?;
         }
         self.end_clusters()?;
+        node::end_leftovers()?;
         self.each_server(say, |server, home, say| server.stop(home, say))
     }
 
@@ -256,7 +282,7 @@ impl Instance {
     }
 
     /// Room on the disk, a Java, the jars.
-    fn prepare(&self, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
+    pub(crate) fn prepare(&self, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
         let jars = &self.home.jars;
         let sets = [jars::KAFKA, jars::CASSANDRA];
         let complete = sets.into_iter().all(|set| set.complete(jars));

@@ -1,11 +1,15 @@
-//! Cassandra, the CQL server: one node with a small heap whose acknowledged
+//! Cassandra, the CQL server: nodes with a small heap whose acknowledged
 //! writes survive a SIGKILL.
+//!
+//! The instance's own server is a cluster of one. Nodes of a cluster of several have an address
+//! each and the same ports, since clients take the port from their contact point.
 
 use std::fs;
 use std::path::Path;
 use std::process::Child;
 
-use super::{Server, java_process};
+use super::Server;
+use super::java_process::{self, Place};
 use crate::error::Error;
 use crate::instance::Home;
 use crate::ports::Ports;
@@ -45,23 +49,54 @@ const LOGGING: &str = r#"<configuration>
 </configuration>
 "#;
 
+/// What one node is to its cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Its own address, one for each node.
+    pub(crate) address: String,
+    /// The same for all nodes.
+    pub(crate) cql: u16,
+    pub(crate) storage: u16,
+    pub(crate) ssl_storage: u16,
+    /// The end of its part of the ring.
+    pub(crate) token: i64,
+    /// Addresses of the nodes that know the others.
+    pub(crate) seeds: Vec<String>,
+}
+
+impl Layout {
+    fn single(ports: Ports) -> Self {
+        Self {
+            address: "127.0.0.1".to_owned(),
+            cql: ports.cql(),
+            storage: ports.cql_storage(),
+            ssl_storage: ports.cql_ssl_storage(),
+            token: 0,
+            seeds: vec!["127.0.0.1".to_owned()],
+        }
+    }
+}
+
 pub(super) fn spawn(home: &Home) -> Result<Child, Error> {
-    let folder = home.folder(Server::Cql.name());
-    fs::create_dir_all(&folder).map_err(|e| Error::file("creating", &folder, e))?;
+    spawn_at(&Place::of(home, Server::Cql), &Layout::single(home.ports))
+}
+
+/// Starts a node; its folder is made when it is new.
+pub(crate) fn spawn_at(place: &Place, layout: &Layout) -> Result<Child, Error> {
+    let folder = &place.folder;
+    fs::create_dir_all(folder).map_err(|e| Error::file("creating", folder, e))?;
     let settings = folder.join("cassandra.yaml");
     let logging = folder.join("logback.xml");
-    fs::write(&settings, yaml(home.ports, &folder))
-        .map_err(|e| Error::file("writing", &settings, e))?;
+    fs::write(&settings, yaml(layout, folder)).map_err(|e| Error::file("writing", &settings, e))?;
     fs::write(&logging, LOGGING).map_err(|e| Error::file("writing", &logging, e))?;
     // The service does not say what is wrong with a folder that is missing.
     for name in ["data", "commitlog", "saved", "hints", "cdc"] {
         let path = folder.join(name);
         fs::create_dir_all(&path).map_err(|e| Error::file("creating", path, e))?;
     }
-    let flags = flags(&folder, &settings, &logging);
+    let flags = flags(folder, &settings, &logging);
     java_process::spawn(
-        home,
-        Server::Cql,
+        place,
         &flags,
         &["org.apache.cassandra.service.CassandraDaemon"],
     )
@@ -79,7 +114,7 @@ fn flags(folder: &Path, settings: &Path, logging: &Path) -> Vec<String> {
         format!("-Dcassandra.logdir={}", folder.display()),
         format!("-Dlogback.configurationFile={}", logging.display()),
         "-Dcassandra-foreground=yes".to_owned(),
-        // A single node has nobody to wait for.
+        // Nobody moves data to a new node here, so there is nothing to wait for.
         "-Dcassandra.skip_wait_for_gossip_to_settle=0".to_owned(),
         "-Dcassandra.ring_delay_ms=0".to_owned(),
         "-Dcassandra.superuser_setup_delay_ms=0".to_owned(),
@@ -89,8 +124,17 @@ fn flags(folder: &Path, settings: &Path, logging: &Path) -> Vec<String> {
     flags
 }
 
-fn yaml(ports: Ports, folder: &Path) -> String {
-    let (cql, storage, ssl) = (ports.cql(), ports.cql_storage(), ports.cql_ssl_storage());
+fn yaml(layout: &Layout, folder: &Path) -> String {
+    let Layout {
+        address,
+        cql,
+        storage,
+        ssl_storage,
+        token,
+        seeds,
+    } = layout;
+    let seeds = seeds.iter().map(|seed| format!("{seed}:{storage}"));
+    let seeds = seeds.collect::<Vec<_>>().join(",");
     let dir = folder
         .display()
         .to_string()
@@ -100,7 +144,7 @@ fn yaml(ports: Ports, folder: &Path) -> String {
         r#"# Written by the sandbox before each start.
 cluster_name: tideline
 num_tokens: 1
-initial_token: "0"
+initial_token: "{token}"
 auto_bootstrap: false
 partitioner: org.apache.cassandra.dht.Murmur3Partitioner
 # "periodic" loses acknowledged writes on SIGKILL, "group" does not.
@@ -111,15 +155,15 @@ commitlog_directory: "{dir}/commitlog"
 saved_caches_directory: "{dir}/saved"
 hints_directory: "{dir}/hints"
 cdc_raw_directory: "{dir}/cdc"
-listen_address: 127.0.0.1
-rpc_address: 127.0.0.1
+listen_address: {address}
+rpc_address: {address}
 native_transport_port: {cql}
 storage_port: {storage}
-ssl_storage_port: {ssl}
+ssl_storage_port: {ssl_storage}
 endpoint_snitch: SimpleSnitch
 seed_provider:
   - class_name: org.apache.cassandra.locator.SimpleSeedProvider
-    parameters: [{{seeds: "127.0.0.1:{storage}"}}]
+    parameters: [{{seeds: "{seeds}"}}]
 memtable_heap_space: 64MiB
 memtable_offheap_space: 64MiB
 commitlog_segment_size: 8MiB
@@ -148,7 +192,8 @@ mod tests {
 
     #[test]
     fn settings_name_the_ports_and_listen_on_loopback_only() {
-        let text = yaml(Ports::preferred("sandbox"), Path::new("/t/my cql"));
+        let layout = Layout::single(Ports::preferred("sandbox"));
+        let text = yaml(&layout, Path::new("/t/my cql"));
         assert!(
             text.contains("native_transport_port: 17403\nstorage_port: 17404\n"),
             "{text}"

@@ -16,25 +16,43 @@ use crate::jars::{self, JarSet};
 use crate::java;
 use crate::process;
 
-/// The set of jars of a Java server.
-fn jar_set(server: Server) -> JarSet {
-    if server == Server::Kafka {
-        jars::KAFKA
-    } else {
-        jars::CASSANDRA
+/// Where one Java server lives.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// How messages call it.
+    pub(crate) name: String,
+    /// Its settings and data.
+    pub(crate) folder: PathBuf,
+    pub(crate) log: PathBuf,
+    /// The folder for all jars.
+    pub(crate) jars: PathBuf,
+    /// Which of them are its own.
+    pub(crate) set: JarSet,
+}
+
+impl Place {
+    /// The instance's own server.
+    pub(super) fn of(home: &Home, server: Server) -> Self {
+        Self {
+            name: server.name().to_owned(),
+            folder: home.folder(server.name()),
+            log: home.log_path(server.name()),
+            jars: home.jars.clone(),
+            set: if server == Server::Kafka {
+                jars::KAFKA
+            } else {
+                jars::CASSANDRA
+            },
+        }
     }
 }
 
 /// Starts a server's main class with the given flags in front of it.
-pub(super) fn spawn(
-    home: &Home,
-    server: Server,
-    flags: &[String],
-    main: &[&str],
-) -> Result<Child, Error> {
+pub(super) fn spawn(place: &Place, flags: &[String], main: &[&str]) -> Result<Child, Error> {
     let java = java::find()?;
-    let set = jar_set(server);
-    let folder = home.folder(server.name());
+    let Place {
+        folder, jars, set, ..
+    } = place;
     let mut arguments: Vec<String> = [
         "-Xss256k",
         "-XX:+UseSerialGC",
@@ -44,13 +62,13 @@ pub(super) fn spawn(
     ]
     .map(str::to_owned)
     .to_vec();
-    let archive = set.archive(&home.jars, &java);
+    let archive = set.archive(jars, &java);
     arguments.push(if archive.is_file() {
         format!("-XX:SharedArchiveFile={}", archive.display())
     } else {
         format!(
             "-XX:ArchiveClassesAtExit={}",
-            fresh_archive(&folder).display()
+            fresh_archive(folder).display()
         )
     });
     // The archive's own remarks about classes it leaves out would fill the log.
@@ -59,19 +77,19 @@ pub(super) fn spawn(
         "-Xlog:cds+dynamic=off".to_owned(),
     ]);
     arguments.extend_from_slice(flags);
-    arguments.extend(["-cp".to_owned(), set.class_path(&home.jars)?]);
+    arguments.extend(["-cp".to_owned(), set.class_path(jars)?]);
     arguments.extend(main.iter().map(|&word| word.to_owned()));
     let file = folder.join("java.args");
     fs::write(&file, render(&arguments)).map_err(|e| Error::file("writing", &file, e))?;
     let mut command = Command::new(java.join("bin/java"));
     command
         .arg(format!("@{}", file.display()))
-        .current_dir(&folder);
-    process::spawn(&mut command, &home.log_path(server.name()))
+        .current_dir(folder);
+    process::spawn(&mut command, &place.log)
 }
 
 /// Runs one of the server's command-line tools to its end.
-pub(super) fn run_tool(home: &Home, server: Server, arguments: &[&str]) -> Result<(), Error> {
+pub(super) fn run_tool(place: &Place, arguments: &[&str]) -> Result<(), Error> {
     let java = java::find()?;
     let output = Command::new(java.join("bin/java"))
         .args([
@@ -80,9 +98,9 @@ pub(super) fn run_tool(home: &Home, server: Server, arguments: &[&str]) -> Resul
             "-XX:TieredStopAtLevel=1",
             "-cp",
         ])
-        .arg(jar_set(server).class_path(&home.jars)?)
+        .arg(place.set.class_path(&place.jars)?)
         .args(arguments)
-        .current_dir(home.folder(server.name()))
+        .current_dir(&place.folder)
         .output()
         .map_err(|source| Error::Program {
             program: "java".to_owned(),
@@ -94,7 +112,7 @@ pub(super) fn run_tool(home: &Home, server: Server, arguments: &[&str]) -> Resul
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&output.stderr));
     Err(Error::Failed {
-        doing: format!("preparing {server}"),
+        doing: format!("preparing {}", place.name),
         output: text,
     })
 }
@@ -102,11 +120,12 @@ pub(super) fn run_tool(home: &Home, server: Server, arguments: &[&str]) -> Resul
 /// Moves a class-data archive that the stopped run has written to its place.
 /// Losing it costs a second at the next start, so faults are of no interest.
 pub(super) fn keep_archive(server: Server, home: &Home) {
-    let fresh = fresh_archive(&home.folder(server.name()));
+    let place = Place::of(home, server);
+    let fresh = fresh_archive(&place.folder);
     if let Ok(java) = java::find()
         && fs::metadata(&fresh).is_ok_and(|m| m.len() > 0)
     {
-        let _ = fs::rename(fresh, jar_set(server).archive(&home.jars, &java));
+        let _ = fs::rename(fresh, place.set.archive(&place.jars, &java));
     }
 }
 

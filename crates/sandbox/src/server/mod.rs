@@ -1,14 +1,15 @@
 //! The three servers: one file each for settings and command line, and here
 //! what they have in common: start until ready, stop, kill.
 
-mod cql;
-mod java_process;
-mod kafka;
+pub(crate) mod cql;
+pub(crate) mod java_process;
+pub(crate) mod kafka;
 pub(crate) mod postgres;
+pub(crate) mod ready;
 
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::process::Child;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
@@ -16,6 +17,7 @@ use crate::instance::Home;
 use crate::logs;
 use crate::probe;
 use crate::process::{Noted, PidFile, Process, Signal};
+use ready::Starting;
 
 /// How long a server may take to its first answer on a slow, busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(90);
@@ -70,7 +72,7 @@ impl Server {
         match self {
             Self::Postgres => probe::postgres(port, database),
             Self::Kafka => probe::kafka(port),
-            Self::Cql => probe::cql(port),
+            Self::Cql => probe::cql(Ipv4Addr::LOCALHOST, port),
         }
     }
 
@@ -237,39 +239,17 @@ impl Server {
         self,
         home: &Home,
         process: Process,
-        mut child: Option<&mut Child>,
+        child: Option<&mut Child>,
         say: &mut dyn FnMut(&str),
     ) -> Result<(), Error> {
-        let begun = Instant::now();
-        let mut told = 0;
-        while !self.serves(home, "postgres") {
-            if !process.alive() {
-                let error = self.died(home, child.take());
-                self.pid_file(home).remove()?;
-                return Err(error);
-            }
-            let waited = begun.elapsed();
-            if waited > READY_WITHIN {
-                let log = home.log_path(self.name());
-                let lines = logs::tail(&log, LINES);
-                return Err(Error::NotReady {
-                    name: self.name().to_owned(),
-                    waited,
-                    log,
-                    lines,
-                });
-            }
-            if waited.as_secs() / 5 > told {
-                told = waited.as_secs() / 5;
-                say(&format!(
-                    "{}: starting, {} s so far …",
-                    self.name(),
-                    waited.as_secs()
-                ));
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
-        Ok(())
+        let starting = Starting {
+            name: self.name().to_owned(),
+            log: home.log_path(self.name()),
+            pid_file: self.pid_file(home),
+            process,
+            within: READY_WITHIN,
+        };
+        starting.wait(child, &|| self.serves(home, "postgres"), say)
     }
 
     fn died(self, home: &Home, child: Option<&mut Child>) -> Error {

@@ -6,7 +6,7 @@ use events::{Stage, topic::TopicKind};
 use kafka::{Admin, KafkaConfig, surgery, topics};
 use testkit::{Service, Signal};
 
-use super::{Cast, Proof};
+use super::{Cast, LIMIT, Proof, Scenario, Stands, Sweep};
 use crate::Run;
 
 const UNREAD_WITHIN: Duration = Duration::from_secs(60);
@@ -14,13 +14,50 @@ const UNREAD_WITHIN: Duration = Duration::from_secs(60);
 /// A member that leaves when it is asked to stop: offsets are only changed while nobody is there.
 const DYNAMIC: &[(&str, &str)] = &[("TIDELINE_FANOUT__INSTANCE_ID", "")];
 
-pub(super) const CAST: Cast = Cast {
-    fanout: DYNAMIC,
+const CAST: Cast = Cast {
+    fanout_env: DYNAMIC,
     ..Cast::ONE_OF_EACH
 };
 
+/// The faults of this family.
+pub(super) const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "topic-recreated",
+        about: "the posts topic is deleted, unread records and all, and made again",
+        covers: &[21],
+        cast: Cast::ONE_OF_EACH,
+        fault: |run| Box::pin(topic_recreated(run)),
+        sweep: Sweep::Heals,
+        limit: LIMIT,
+        quick: false,
+        stands: Stands::Green,
+    },
+    Scenario {
+        name: "offsets-reset",
+        about: "the offsets of fan-out's group are set to the end while it is stopped",
+        covers: &[21],
+        cast: CAST,
+        fault: |run| Box::pin(offsets_reset(run)),
+        sweep: Sweep::Heals,
+        limit: LIMIT,
+        quick: false,
+        stands: Stands::Green,
+    },
+    Scenario {
+        name: "offsets-deleted",
+        about: "the offsets of fan-out's group are deleted while it is stopped",
+        covers: &[21],
+        cast: CAST,
+        fault: |run| Box::pin(offsets_deleted(run)),
+        sweep: Sweep::May,
+        limit: LIMIT,
+        quick: false,
+        stands: Stands::Green,
+    },
+];
+
 /// Records that were published and not yet read go with the topic.
-pub(super) async fn topic_recreated(run: &mut Run) -> anyhow::Result<Proof> {
+async fn topic_recreated(run: &mut Run) -> anyhow::Result<Proof> {
     let (config, topic, _group) = names(run);
     run.signal("fanout", Signal::Stop)?;
     let unread = unread(run).await?;
@@ -37,7 +74,7 @@ pub(super) async fn topic_recreated(run: &mut Run) -> anyhow::Result<Proof> {
 }
 
 /// The group skips what it has not read.
-pub(super) async fn offsets_reset(run: &mut Run) -> anyhow::Result<Proof> {
+async fn offsets_reset(run: &mut Run) -> anyhow::Result<Proof> {
     let (config, topic, group) = names(run);
     run.stop("fanout").await?;
     let unread = unread(run).await?;
@@ -55,7 +92,7 @@ pub(super) async fn offsets_reset(run: &mut Run) -> anyhow::Result<Proof> {
 }
 
 /// The group begins again from the start.
-pub(super) async fn offsets_deleted(run: &mut Run) -> anyhow::Result<Proof> {
+async fn offsets_deleted(run: &mut Run) -> anyhow::Result<Proof> {
     let (config, topic, group) = names(run);
     run.stop("fanout").await?;
     let unread = unread(run).await?;

@@ -1,38 +1,62 @@
 //! The faults, as data: a name, who is on stage, what happens, and what the sweep may do about it.
 //!
-//! One file for each family. To add a fault: an async function in its family and an entry in
-//! [`ALL`]. The function answers what shows that the fault was hit, or nothing when it was not;
-//! it never says whether the system coped, which the judge does for all of them alike.
+//! One file for each family, which lists its own. To add a fault: an async function in its family
+//! and an entry in the family's list. The function answers what shows that the fault was hit, or
+//! nothing when it was not. Whether the system coped is the judge's to say, for all of them alike;
+//! what the judge cannot see, such as an exit code, is a complaint ([`Run::complain`]).
 
+mod account_damaged;
+mod api;
 mod broker;
+mod cast;
+mod celebrity;
+mod clock;
+mod fanout;
+mod frozen;
 mod group;
+mod network;
+mod nodes;
+mod outbox;
+mod postgres;
+mod power;
 mod publication;
 mod relay;
+mod relay_killed;
 mod slot;
+mod stops;
+mod store;
 mod sweepers;
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use events::Stage;
 use futures::future::LocalBoxFuture;
 
-use crate::{Run, account, metrics, report::Report, run::GRACE};
+pub(crate) use cast::{Cast, Link, Nodes};
 
-/// The account and its gauge come to zero within so long after the load.
-const REST: Duration = Duration::from_secs(60);
+use crate::{Run, account, census, report::Report, rest};
+
 /// A system that has not recovered by then is judged as it is.
-const RECOVERY: Duration = Duration::from_secs(60);
+const RECOVERY: Duration = Duration::from_secs(90);
 /// Posts after the fault, to see that the flow goes on.
 const AFTERWARDS: usize = 20;
 /// Followers whose timelines are read through the API.
 const READERS: usize = 6;
+/// Making a deployment and starting its processes, before the limit of a scenario begins, takes no
+/// longer than this.
+const SET_UP: Duration = Duration::from_secs(45);
+/// The same with servers of its own.
+const SET_UP_NODES: Duration = Duration::from_secs(150);
+/// The limit of a scenario that needs no longer one.
+const LIMIT: Duration = Duration::from_secs(240);
+/// The limit of one that waits for servers.
+const LONG: Duration = Duration::from_secs(360);
 
 /// What a fault shows for having been hit.
 pub(crate) type Proof = Option<String>;
+
+/// A fault that happens to a run.
+type Fault = for<'a> fn(&'a mut Run) -> LocalBoxFuture<'a, anyhow::Result<Proof>>;
 
 /// One fault.
 #[derive(Clone, Copy, Debug)]
@@ -41,12 +65,18 @@ pub struct Scenario {
     pub name: &'static str,
     /// What happens, in one line.
     pub about: &'static str,
+    /// The numbers of the fault table in the design that it shows.
+    pub covers: &'static [u8],
     cast: Cast,
-    fault: for<'a> fn(&'a mut Run) -> LocalBoxFuture<'a, anyhow::Result<Proof>>,
+    fault: Fault,
     /// What the sweep may do about it.
     pub sweep: Sweep,
     /// A run that takes longer has failed.
     pub limit: Duration,
+    /// Whether it is short and steady enough for every change.
+    pub quick: bool,
+    /// Whether it holds today.
+    pub stands: Stands,
 }
 
 /// What the sweep may do in a scenario.
@@ -58,142 +88,73 @@ pub enum Sweep {
     HealsOnce,
     /// Nothing is missing, only late: not one record (D-10).
     Silent,
+    /// As it sees fit, but what it sends it has to count.
+    Counts,
     /// As it sees fit.
     May,
 }
 
-/// Who is on stage when the load begins, besides the two APIs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cast {
-    pub(crate) relay: bool,
-    pub(crate) relay_env: Env,
-    pub(crate) fanout: Env,
-    pub(crate) sweeps: &'static [&'static str],
-    pub(crate) sweep_env: Env,
+/// Whether a scenario holds today.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stands {
+    /// A run that fails is news.
+    Green,
+    /// It fails, because something is not built yet; a run that does not is news.
+    Failing(&'static str),
 }
 
-type Env = &'static [(&'static str, &'static str)];
-
-impl Cast {
-    /// One of each.
-    const ONE_OF_EACH: Self = Self {
-        relay: true,
-        relay_env: &[],
-        fanout: &[],
-        sweeps: &["sweep"],
-        sweep_env: &[],
-    };
-}
-
-const LIMIT: Duration = Duration::from_secs(180);
+/// The lists of the families.
+const FAMILIES: &[&[Scenario]] = &[
+    api::SCENARIOS,
+    relay_killed::SCENARIOS,
+    postgres::SCENARIOS,
+    outbox::SCENARIOS,
+    slot::SCENARIOS,
+    publication::SCENARIOS,
+    relay::SCENARIOS,
+    broker::SCENARIOS,
+    fanout::SCENARIOS,
+    celebrity::SCENARIOS,
+    group::SCENARIOS,
+    network::SCENARIOS,
+    nodes::SCENARIOS,
+    clock::SCENARIOS,
+    store::SCENARIOS,
+    sweepers::SCENARIOS,
+    account_damaged::SCENARIOS,
+    frozen::SCENARIOS,
+    power::SCENARIOS,
+    stops::SCENARIOS,
+];
 
 /// Every fault there is.
-pub const ALL: &[Scenario] = &[
-    Scenario {
-        name: "slot-dropped",
-        about: "the walsender is ended and the slot dropped while the relay is behind",
-        cast: Cast::ONE_OF_EACH,
-        fault: |run| Box::pin(slot::dropped(run)),
-        sweep: Sweep::Heals,
-        limit: LIMIT,
-    },
-    Scenario {
-        name: "slot-invalidated",
-        about: "max_slot_wal_keep_size is exceeded while the relay stands still",
-        cast: Cast::ONE_OF_EACH,
-        fault: |run| Box::pin(slot::invalidated(run)),
-        sweep: Sweep::Heals,
-        limit: LIMIT,
-    },
-    Scenario {
-        name: "publication-dropped",
-        about: "the publication is dropped, rows are inserted, it is made again",
-        cast: Cast::ONE_OF_EACH,
-        fault: |run| Box::pin(publication::dropped(run)),
-        sweep: Sweep::May,
-        limit: LIMIT,
-    },
-    Scenario {
-        name: "relay-absent",
-        about: "no relay is ever started",
-        cast: Cast {
-            relay: false,
-            ..Cast::ONE_OF_EACH
-        },
-        fault: |run| Box::pin(relay::absent(run)),
-        sweep: Sweep::Heals,
-        limit: LIMIT,
-    },
-    Scenario {
-        name: "relay-throttled",
-        about: "the relay is frozen again and again, for longer than several rounds of the sweep",
-        cast: Cast::ONE_OF_EACH,
-        fault: |run| Box::pin(relay::throttled(run)),
-        sweep: Sweep::Silent,
-        limit: LIMIT,
-    },
-    Scenario {
-        name: "broker-down",
-        about: "the broker is stopped for longer than several rounds of the sweep",
-        cast: broker::CAST,
-        fault: |run| Box::pin(broker::down(run)),
-        sweep: Sweep::Silent,
-        limit: LIMIT,
-    },
-    Scenario {
-        name: "topic-recreated",
-        about: "the posts topic is deleted, unread records and all, and made again",
-        cast: Cast::ONE_OF_EACH,
-        fault: |run| Box::pin(group::topic_recreated(run)),
-        sweep: Sweep::Heals,
-        limit: LIMIT,
-    },
-    Scenario {
-        name: "offsets-reset",
-        about: "the offsets of fan-out's group are set to the end while it is stopped",
-        cast: group::CAST,
-        fault: |run| Box::pin(group::offsets_reset(run)),
-        sweep: Sweep::Heals,
-        limit: LIMIT,
-    },
-    Scenario {
-        name: "offsets-deleted",
-        about: "the offsets of fan-out's group are deleted while it is stopped",
-        cast: group::CAST,
-        fault: |run| Box::pin(group::offsets_deleted(run)),
-        sweep: Sweep::May,
-        limit: LIMIT,
-    },
-    Scenario {
-        name: "sweep-killed",
-        about: "the sweep is killed at each of its crash points while it heals a lost slot",
-        cast: sweepers::NO_SWEEP,
-        fault: |run| Box::pin(sweepers::killed(run)),
-        sweep: Sweep::Heals,
-        limit: LIMIT,
-    },
-    Scenario {
-        name: "two-sweeps-and-a-relay",
-        about: "two sweeps heal a lost slot at once: each event is sent once",
-        cast: sweepers::TWO,
-        fault: |run| Box::pin(sweepers::two_and_a_relay(run)),
-        sweep: Sweep::HealsOnce,
-        limit: LIMIT,
-    },
-    Scenario {
-        name: "dispatchers",
-        about: "no relay, three sweeps dispatch, one of them is killed in the middle",
-        cast: sweepers::DISPATCHERS,
-        fault: |run| Box::pin(sweepers::dispatchers(run)),
-        sweep: Sweep::HealsOnce,
-        limit: LIMIT,
-    },
-];
+pub fn all() -> impl Iterator<Item = &'static Scenario> {
+    FAMILIES.iter().copied().flatten()
+}
+
+impl Stands {
+    /// Why it is known to fail.
+    pub const fn known_failing(self) -> Option<&'static str> {
+        match self {
+            Self::Green => None,
+            Self::Failing(reason) => Some(reason),
+        }
+    }
+}
 
 impl Scenario {
     /// The scenario of this name.
     pub fn find(name: &str) -> Option<&'static Self> {
-        ALL.iter().find(|scenario| scenario.name == name)
+        all().find(|scenario| scenario.name == name)
+    }
+
+    /// How long a run takes at most, its preparations included.
+    pub fn bound(&self) -> Duration {
+        let set_up = match self.cast.nodes {
+            Nodes::Shared => SET_UP,
+            Nodes::ThreeBrokers | Nodes::ThreeStores => SET_UP_NODES,
+        };
+        self.limit + set_up
     }
 
     /// Runs it on a fresh deployment, whose choices follow from `seed`.
@@ -213,7 +174,7 @@ impl Scenario {
             .as_ref()
             .is_ok_and(|report| report.faults(self.sweep).is_empty());
         if !good {
-            tell(&run).await;
+            rest::tell(&run).await;
         }
         outcome
     }
@@ -224,16 +185,22 @@ impl Scenario {
         let recovery = run.recovered(RECOVERY).await?;
         run.more_posts(AFTERWARDS).await?;
         let sent = run.end_load().await?;
-        let unaccounted = at_rest(run).await?;
+        let unaccounted = rest::reached(run).await?;
+        run.all_run()?;
         let mut verdict = run.flow().judge().await?;
+        verdict.dead_letters_expected = run.expected_letters();
         run.flow().walk(&mut verdict, READERS).await?;
         run.all_run()?;
+        let census = census::read(run.flow()).await?;
         let report = Report {
             proof,
             verdict,
             sent,
             redelivered: account::redelivered(run.flow()).await?,
-            census: account::census(run.flow()).await?,
+            ghosts: account::without_row(run.flow(), &census.events()).await?,
+            census,
+            planted: run.planted(),
+            complaints: run.complaints(),
             unaccounted,
             recovery,
         };
@@ -251,72 +218,53 @@ impl Scenario {
     }
 }
 
-/// Waits until nothing is unaccounted for, by Postgres and by each sweep's own gauge; answers what
-/// is left when that does not come about.
-async fn at_rest(run: &mut Run) -> anyhow::Result<i64> {
-    let begun = Instant::now();
-    loop {
-        let left = unaccounted(run).await?;
-        if left.values().all(|&count| count == 0) || begun.elapsed() > REST {
-            // A sweep that is about to send something for nothing gets the time to do so.
-            tokio::time::sleep(GRACE * 2).await;
-            return Ok(left.into_values().max().unwrap_or(0));
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-}
-
-/// What is unaccounted for, by who says so.
-async fn unaccounted(run: &Run) -> anyhow::Result<BTreeMap<String, i64>> {
-    const GAUGE: &str = "tideline_ledger_unaccounted";
-    let mut left = BTreeMap::new();
-    let sql = run.flow().sql().get().await?;
-    for stage in Stage::ALL.into_iter().filter(|stage| stage.critical()) {
-        let account = database::account::of_stage(&sql, stage).await?;
-        let count = i64::try_from(account.unaccounted)?;
-        let _none = left.insert(format!("postgres {}", stage.as_str()), count);
-    }
-    for (number, sweep) in run.sweeps().enumerate() {
-        let text = sweep.scrape()?;
-        let stages =
-            metrics::series(&text, GAUGE).map(|(labels, value)| (labels.to_owned(), value));
-        let stages: Vec<_> = stages.collect();
-        anyhow::ensure!(
-            stages.len() == Stage::ALL.len(),
-            "a sweep does not tell {GAUGE} of every stage"
-        );
-        for (labels, value) in stages {
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "a count of events of one run"
-            )]
-            let _none = left.insert(format!("sweep {number} {labels}"), value.round() as i64);
-        }
-    }
-    Ok(left)
-}
-
-/// Says where a run that failed stands.
-async fn tell(run: &Run) {
-    match unaccounted(run).await {
-        Ok(left) => eprintln!("unaccounted: {left:?}"),
-        Err(error) => eprintln!("unaccounted: {error:#}"),
-    }
-    for (name, log) in run.logs() {
-        eprintln!("── {name}, {}\n{}", log.display(), sandbox::tail(log, 8));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_are_unique_and_found() {
-        for scenario in ALL {
+        for scenario in all() {
             let found = Scenario::find(scenario.name).expect("listed");
             assert_eq!(found.about, scenario.about, "{}", scenario.name);
         }
         assert!(Scenario::find("slot").is_none());
+    }
+
+    #[test]
+    fn the_specification_has_a_row_for_each() {
+        const PAGE: &str = include_str!("../../../../docs/specs/chaos.md");
+        let rows = |scenario: &Scenario| {
+            let mark = if scenario.quick { " *quick*" } else { "" };
+            let start = format!("| `{}`{mark} |", scenario.name);
+            PAGE.lines().filter(|line| line.starts_with(&start)).count()
+        };
+        let wrong: Vec<&str> = all()
+            .filter(|scenario| rows(scenario) != 1)
+            .map(|scenario| scenario.name)
+            .collect();
+        assert!(
+            wrong.is_empty(),
+            "docs/specs/chaos.md: no single row of {wrong:?}"
+        );
+        let listed = PAGE
+            .lines()
+            .filter(|line| line.starts_with("| `") && line.matches('|').count() == 6);
+        // The page has other tables, of fewer columns.
+        assert_eq!(
+            listed.count(),
+            all().count(),
+            "rows of scenarios that are gone"
+        );
+    }
+
+    #[test]
+    fn the_quick_ones_hold_and_are_short() {
+        let quick: Vec<_> = all().filter(|scenario| scenario.quick).collect();
+        assert!(!quick.is_empty());
+        for scenario in quick {
+            assert_eq!(scenario.stands, Stands::Green, "{}", scenario.name);
+            assert!(scenario.limit <= LIMIT, "{}", scenario.name);
+        }
     }
 }

@@ -2,8 +2,21 @@
 
 use events::Stage;
 
-use super::Proof;
+use super::{Cast, LIMIT, Proof, Scenario, Stands, Sweep};
 use crate::{Run, account};
+
+/// The faults of this family.
+pub(super) const SCENARIOS: &[Scenario] = &[Scenario {
+    name: "publication-dropped",
+    about: "the publication is dropped, rows are inserted, it is made again",
+    covers: &[],
+    cast: Cast::ONE_OF_EACH,
+    fault: |run| Box::pin(dropped(run)),
+    sweep: Sweep::May,
+    limit: LIMIT,
+    quick: false,
+    stands: Stands::Green,
+}];
 
 const DROP: &str = "drop publication tideline_outbox";
 /// As the migration makes it.
@@ -11,7 +24,7 @@ const CREATE: &str = "create publication tideline_outbox for table tideline.outb
     with (publish = 'insert', publish_via_partition_root = true)";
 
 /// Rows are inserted that belong to no publication; then it is made again.
-pub(super) async fn dropped(run: &mut Run) -> anyhow::Result<Proof> {
+async fn dropped(run: &mut Run) -> anyhow::Result<Proof> {
     execute(run, DROP).await?;
     let before = account::newest(run.flow()).await?;
     let posts = run.rng().usize(30..60);

@@ -4,24 +4,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use events::Stage;
-use testkit::Signal;
+use testkit::Service;
 
-use super::Proof;
+use super::{Cast, LIMIT, Proof, Scenario, Stands, Sweep};
 use crate::{
     Run,
-    account::{self, Missing},
-    metrics,
+    account::Missing,
+    census, metrics,
     run::{GRACE, INTERVAL},
 };
 
 /// So many rounds of the sweep have to see the backlog.
 const ROUNDS: u32 = 4;
-/// Below the server's `wal_sender_timeout`, so that the slot stays active throughout.
-const FROZEN: Duration = Duration::from_secs(16);
-/// Then short breaks, during which it makes little progress.
-const CYCLES: u32 = 6;
-const PAUSED: Duration = Duration::from_millis(1_500);
-const AT_WORK: Duration = Duration::from_millis(100);
+/// So far behind, which is many rounds of the sweep and no fault.
+const BEHIND: Duration = Duration::from_secs(125);
+const BEHIND_WITHIN: Duration = Duration::from_secs(330);
+/// It takes so long for each record: a third of what the load makes.
+const SLOW: (&str, &str) = ("FAILPOINTS", "relay::produced=sleep(100)");
+const SLOW_LIMIT: Duration = Duration::from_secs(540);
 const PUBLISHED_WITHIN: Duration = Duration::from_secs(60);
 
 /// How long a backlog has to last for the sweep to look at it several times.
@@ -29,8 +29,41 @@ pub(super) const fn several_rounds() -> Duration {
     INTERVAL.saturating_add(GRACE).saturating_mul(ROUNDS)
 }
 
+/// The faults of this family.
+pub(super) const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "relay-absent",
+        about: "no relay is ever started",
+        covers: &[],
+        cast: Cast {
+            relay: false,
+            ..Cast::ONE_OF_EACH
+        },
+        fault: |run| Box::pin(absent(run)),
+        sweep: Sweep::Heals,
+        limit: LIMIT,
+        quick: false,
+        stands: Stands::Green,
+    },
+    Scenario {
+        name: "relay-throttled",
+        about: "the relay is so slow that it falls two minutes behind",
+        covers: &[],
+        cast: Cast {
+            relay_env: &[SLOW],
+            pace: Duration::from_millis(120),
+            ..Cast::ONE_OF_EACH
+        },
+        fault: |run| Box::pin(throttled(run)),
+        sweep: Sweep::Silent,
+        limit: SLOW_LIMIT,
+        quick: false,
+        stands: Stands::Green,
+    },
+];
+
 /// Nobody streams the outbox: after its patience the sweep publishes everything.
-pub(super) async fn absent(run: &mut Run) -> anyhow::Result<Proof> {
+async fn absent(run: &mut Run) -> anyhow::Result<Proof> {
     const CONFIRMED: &str = "select count(*) from tideline.relay_position";
     run.fault_over().await?;
     run.until(PUBLISHED_WITHIN, "the sweep publishes", async |run| {
@@ -41,31 +74,38 @@ pub(super) async fn absent(run: &mut Run) -> anyhow::Result<Proof> {
     .await?;
     let sql = run.flow().sql().get().await?;
     let confirmed: i64 = sql.query_one(CONFIRMED, &[]).await?.get(0);
-    let census = account::census(run.flow()).await?;
+    let census = census::read(run.flow()).await?;
     let sent = census.by_sweep();
     Ok((confirmed == 0 && census.relay.is_empty() && sent > 0)
         .then(|| format!("no record and no position of a relay, {sent} records by the sweep")))
 }
 
 /// The relay is only slow: its backlog is none of the sweep's business (C59).
-pub(super) async fn throttled(run: &mut Run) -> anyhow::Result<Proof> {
+async fn throttled(run: &mut Run) -> anyhow::Result<Proof> {
+    const LOOKS: &str = "tideline_sweep_look_seconds_count";
+    let looks = |run: &mut Run| -> anyhow::Result<f64> {
+        metrics::sum(&run.scrape("sweep")?, LOOKS).context("no such metric")
+    };
+    let before = looks(run)?;
     let mut longest = Backlog::default();
-    run.signal("relay", Signal::Stop)?;
     let begun = Instant::now();
-    while begun.elapsed() < FROZEN {
+    let mut active = true;
+    while longest.oldest < BEHIND && begun.elapsed() < BEHIND_WITHIN {
         longest.see(run).await?;
+        active &= super::slot::is_active(run).await?;
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
-    for _ in 0..CYCLES {
-        run.signal("relay", Signal::Cont)?;
-        tokio::time::sleep(AT_WORK).await;
-        run.signal("relay", Signal::Stop)?;
-        tokio::time::sleep(PAUSED).await;
-        longest.see(run).await?;
-    }
-    run.signal("relay", Signal::Cont)?;
+    let taken = looks(run)? - before;
+    // It has been slow, not away; now it is as quick as it can be.
+    // In good order: a relay that is killed leaves entries of the ledger behind.
+    run.stop("relay").await?;
+    run.start("relay", Service::Relay, &[]).await;
     run.fault_over().await?;
-    Ok(longest.proof("the relay stood"))
+    let behind = active && longest.oldest >= Duration::from_secs(120);
+    Ok(longest
+        .proof("the relay was slow")
+        .filter(|_| behind)
+        .map(|proof| format!("{proof}; {taken} looks were taken meanwhile")))
 }
 
 /// The largest backlog that was seen, by Postgres and by the sweep.

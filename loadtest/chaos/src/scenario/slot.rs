@@ -6,18 +6,44 @@ use anyhow::{Context, bail};
 use events::Stage;
 use testkit::Signal;
 
-use super::Proof;
-use crate::{
-    Run,
-    server_settings::{Lowered, RETAINED},
-};
+use super::{Cast, LIMIT, Proof, Scenario, Stands, Sweep};
+use crate::{Run, server_settings::Changed};
 
 /// Longer than a checkpoint takes on a busy machine.
 const LOST_WITHIN: Duration = Duration::from_secs(60);
+/// What `max_slot_wal_keep_size` is lowered to, MiB. Slots that are up with the server keep far
+/// less.
+const RETAINED: u32 = 64;
 const GONE_WITHIN: Duration = Duration::from_secs(20);
 
+/// The faults of this family.
+pub(super) const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "slot-dropped",
+        about: "the walsender is ended and the slot dropped while the relay is behind",
+        covers: &[10, 13],
+        cast: Cast::ONE_OF_EACH,
+        fault: |run| Box::pin(dropped(run)),
+        sweep: Sweep::Heals,
+        limit: LIMIT,
+        quick: false,
+        stands: Stands::Green,
+    },
+    Scenario {
+        name: "slot-invalidated",
+        about: "max_slot_wal_keep_size is exceeded while the relay stands still",
+        covers: &[11, 12],
+        cast: Cast::ONE_OF_EACH,
+        fault: |run| Box::pin(invalidated(run)),
+        sweep: Sweep::Heals,
+        limit: LIMIT,
+        quick: false,
+        stands: Stands::Green,
+    },
+];
+
 /// The slot is dropped; what is committed until the relay makes another one is in no stream.
-pub(super) async fn dropped(run: &mut Run) -> anyhow::Result<Proof> {
+async fn dropped(run: &mut Run) -> anyhow::Result<Proof> {
     lose(run).await
 }
 
@@ -33,10 +59,11 @@ pub(super) async fn lose(run: &mut Run) -> anyhow::Result<Proof> {
 }
 
 /// The server gives the slot up because it holds too much WAL.
-pub(super) async fn invalidated(run: &mut Run) -> anyhow::Result<Proof> {
+async fn invalidated(run: &mut Run) -> anyhow::Result<Proof> {
     run.signal("relay", Signal::Stop)?;
     write_wal(run).await?;
-    let limit = Lowered::new(run.flow().pipeline().deployment().database_url()).await?;
+    let url = run.flow().pipeline().deployment().database_url();
+    let limit = Changed::slot_wal(url, RETAINED).await?;
     let lost = run
         .until(LOST_WITHIN, "the slot is lost", async |run| {
             let sql = run.flow().sql().get().await?;

@@ -6,8 +6,8 @@ use anyhow::{Context, ensure};
 use events::Stage;
 use testkit::Service;
 
-use super::{Cast, Proof, slot};
-use crate::{Run, account, metrics};
+use super::{Cast, LIMIT, Proof, Scenario, Stands, Sweep, slot};
+use crate::{Run, account, census, metrics};
 
 /// A sweep that stands at a crash point stands for at least this long: twice the time in which one
 /// that goes on would have claimed.
@@ -22,22 +22,83 @@ const DISPATCH: (&str, &str) = ("TIDELINE_SWEEP__MODE", "dispatch");
 const OFTEN: (&str, &str) = ("TIDELINE_SWEEP__DISPATCH_INTERVAL", "100ms");
 
 /// The sweep comes later.
-pub(super) const NO_SWEEP: Cast = Cast {
+const NO_SWEEP: Cast = Cast {
     sweeps: &[],
     ..Cast::ONE_OF_EACH
 };
 
-pub(super) const TWO: Cast = Cast {
+const TWO: Cast = Cast {
     sweeps: &["sweep", "sweep-2"],
     sweep_env: &[SMALL_CLAIMS],
     ..Cast::ONE_OF_EACH
 };
 
 /// The third one comes later, with a crash point.
-pub(super) const DISPATCHERS: Cast = Cast {
+const DISPATCHERS: Cast = Cast {
     relay: false,
     sweeps: &["sweep", "sweep-2"],
     sweep_env: &[DISPATCH, OFTEN],
+    ..Cast::ONE_OF_EACH
+};
+
+/// The faults of this family.
+pub(super) const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "sweep-killed",
+        about: "the sweep is killed at each of its crash points while it heals a lost slot",
+        covers: &[30, 31],
+        cast: NO_SWEEP,
+        fault: |run| Box::pin(killed(run)),
+        sweep: Sweep::Heals,
+        limit: LIMIT,
+        quick: false,
+        stands: Stands::Green,
+    },
+    Scenario {
+        name: "two-sweeps-and-a-relay",
+        about: "two sweeps heal a lost slot at once: each event is sent once",
+        covers: &[31],
+        cast: TWO,
+        fault: |run| Box::pin(two_and_a_relay(run)),
+        sweep: Sweep::HealsOnce,
+        limit: LIMIT,
+        quick: false,
+        stands: Stands::Green,
+    },
+    Scenario {
+        name: "sweep-races",
+        about: "two sweeps that wait for nothing look all the time, while relay and fan-out are slow",
+        covers: &[32],
+        cast: RACING,
+        fault: |run| Box::pin(races(run)),
+        sweep: Sweep::Counts,
+        limit: LIMIT,
+        quick: false,
+        stands: Stands::Green,
+    },
+    Scenario {
+        name: "dispatchers",
+        about: "no relay, three sweeps dispatch, one of them is killed in the middle",
+        covers: &[31],
+        cast: DISPATCHERS,
+        fault: |run| Box::pin(dispatchers(run)),
+        sweep: Sweep::HealsOnce,
+        limit: LIMIT,
+        quick: false,
+        stands: Stands::Green,
+    },
+];
+
+/// A look every moment, and no time for a ledger entry to follow.
+const RACING: Cast = Cast {
+    relay_env: &[("FAILPOINTS", "relay::produced=sleep(10)")],
+    fanout_env: &[("FAILPOINTS", "fanout::page-written=sleep(10)")],
+    sweeps: &["sweep", "sweep-2"],
+    sweep_env: &[
+        ("TIDELINE_SWEEP__INTERVAL", "100ms"),
+        ("TIDELINE_SWEEP__GRACE", "1ms"),
+        ("TIDELINE_SWEEP__POLL", "20ms"),
+    ],
     ..Cast::ONE_OF_EACH
 };
 
@@ -87,7 +148,7 @@ impl Point {
 }
 
 /// A slot is lost; sweep after sweep dies at the next step of the repair, the last one ends it.
-pub(super) async fn killed(run: &mut Run) -> anyhow::Result<Proof> {
+async fn killed(run: &mut Run) -> anyhow::Result<Proof> {
     let Some(lost) = slot::lose(run).await? else {
         return Ok(None);
     };
@@ -149,7 +210,7 @@ async fn kill_at(run: &mut Run, point: Point) -> anyhow::Result<Option<String>> 
 }
 
 /// A slot is lost while no relay runs; two sweeps and a new relay share the rest.
-pub(super) async fn two_and_a_relay(run: &mut Run) -> anyhow::Result<Proof> {
+async fn two_and_a_relay(run: &mut Run) -> anyhow::Result<Proof> {
     // It leaves nothing in flight: whatever is sent twice was sent for nothing.
     run.stop("relay").await?;
     slot::drop_slot(run).await?;
@@ -179,7 +240,7 @@ async fn shares(run: &mut Run, names: &[&str]) -> anyhow::Result<Option<String>>
 }
 
 /// Three sweeps publish everything; one is killed while it holds a claim.
-pub(super) async fn dispatchers(run: &mut Run) -> anyhow::Result<Proof> {
+async fn dispatchers(run: &mut Run) -> anyhow::Result<Proof> {
     const STOP_AT_THE_FIFTH: &str = "sweep::claimed=4*off->pause";
     let extra = [("FAILPOINTS", STOP_AT_THE_FIFTH), DISPATCH, OFTEN];
     run.spawn("sweep-3", Service::Sweep, &extra);
@@ -206,17 +267,42 @@ pub(super) async fn dispatchers(run: &mut Run) -> anyhow::Result<Proof> {
     Ok((missing > 0).then(|| format!("killed at its fifth claim, {missing} events not published")))
 }
 
+/// What is under way is missing at every look, and is not lost.
+async fn races(run: &mut Run) -> anyhow::Result<Proof> {
+    const LASTS: Duration = Duration::from_secs(20);
+    const MISSING: &str = "tideline_sweep_missing";
+    const LOOKS: &str = "tideline_sweep_look_seconds_count";
+    let (mut seen, begun) = (0_u32, Instant::now());
+    while begun.elapsed() < LASTS {
+        for name in ["sweep", "sweep-2"] {
+            let missing = metrics::sum(&run.scrape(name)?, MISSING);
+            seen += u32::from(missing.context("no such metric")? > 0.0);
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let looks = metrics::sum(&run.scrape("sweep")?, LOOKS).context("no such metric")?;
+    run.fault_over().await?;
+    let sent = census::read(run.flow()).await?;
+    Ok((seen >= 20 && looks >= 20.0).then(|| {
+        format!(
+            "{looks} looks of one sweep, {seen} times something under way was missing; {} records were sent, {} of them of events that a topic had",
+            sent.by_sweep(),
+            sent.doubled()
+        )
+    }))
+}
+
 async fn sight(run: &Run) -> anyhow::Result<Sight> {
     Ok(Sight {
         claim: claim(run).await?,
-        records: account::census(run.flow()).await?.by_sweep(),
+        records: census::read(run.flow()).await?.by_sweep(),
         redelivered: account::redelivered(run.flow()).await?,
         missing: run.missing(Stage::Published).await?.count,
     })
 }
 
 /// The backend that holds an advisory lock in a transaction that does nothing.
-async fn claim(run: &Run) -> anyhow::Result<Option<i32>> {
+pub(super) async fn claim(run: &Run) -> anyhow::Result<Option<i32>> {
     const SQL: &str = "select a.pid from pg_locks l join pg_stat_activity a using (pid)
         where l.locktype = 'advisory' and l.granted and a.datname = current_database()
             and a.state = 'idle in transaction' order by 1 limit 1";

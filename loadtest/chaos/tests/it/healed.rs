@@ -8,7 +8,6 @@ async fn heals(name: &str) -> anyhow::Result<()> {
     let _turn = crate::ONE_AT_A_TIME.lock().await;
     let scenario = Scenario::find(name).context("it is in the list")?;
     let report = Box::pin(scenario.run(1)).await?;
-    println!("{}", report.line(name, 1));
     let faults = report.faults(scenario.sweep);
     assert!(faults.is_empty(), "{}", faults.join("; "));
     Ok(())

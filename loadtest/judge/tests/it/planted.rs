@@ -10,22 +10,22 @@ use timeline_store::{CqlConfig, CqlTimelines, PgNow, TimelineDelete, TimelineRow
 
 /// One author, followed by `kept` and `left` and not by `stranger`; `left` unfollowed between the
 /// two posts, and the second post was deleted.
-struct Run {
-    deployment: Deployment,
+pub(crate) struct Run {
+    pub(crate) deployment: Deployment,
     pool: Pool,
-    store: CqlTimelines,
+    pub(crate) store: CqlTimelines,
     journal: Journal,
-    author: UserId,
-    kept: UserId,
-    left: UserId,
-    stranger: UserId,
-    standing: PostId,
-    deleted: PostId,
-    post_us: Micros,
+    pub(crate) author: UserId,
+    pub(crate) kept: UserId,
+    pub(crate) left: UserId,
+    pub(crate) stranger: UserId,
+    pub(crate) standing: PostId,
+    pub(crate) deleted: PostId,
+    pub(crate) post_us: Micros,
 }
 
 impl Run {
-    async fn clean() -> Self {
+    pub(crate) async fn clean() -> Self {
         let deployment = Deployment::new().await;
         let pool = Pool::new(&deployment.database_url(), 2, "judge-test").unwrap();
         let nodes = vec![deployment.servers().cql_node()];
@@ -78,7 +78,7 @@ impl Run {
         run
     }
 
-    async fn write(&self, owner: UserId, post: PostId) {
+    pub(crate) async fn write(&self, owner: UserId, post: PostId) {
         let expires_us = self.post_us.plus(Micros::HOUR);
         let row = TimelineRow {
             owner,
@@ -200,6 +200,12 @@ async fn a_row_for_somebody_who_had_left_is_named() {
 #[tokio::test]
 async fn d_2_two_posts_for_one_key_are_named() {
     let mut run = Run::clean().await;
+    let second = second_post_of_one_key(&run).await;
+    run.finds(Fault::Duplicated, None, second).await;
+}
+
+/// Plants a second post of a key that has one, and returns its id.
+pub(crate) async fn second_post_of_one_key(run: &Run) -> PostId {
     let sql = run.deployment.sql().await;
     // Nothing but the constraint stands between a client and a second post.
     sql.batch_execute(
@@ -213,5 +219,5 @@ async fn d_2_two_posts_for_one_key_are_named() {
     sql.execute(copy, &[&second.0, &run.standing.0])
         .await
         .unwrap();
-    run.finds(Fault::Duplicated, None, second).await;
+    second
 }

@@ -3,6 +3,7 @@
 //! Time comes in as an argument; sleeping goes out as an action.
 
 pub mod delivery;
+pub mod membership;
 pub mod plan;
 pub mod retry;
 pub mod row;

@@ -7,7 +7,7 @@ use events::Class;
 /// The first pause.
 pub const FIRST: Duration = Duration::from_millis(100);
 /// The longest pause.
-pub const LONGEST: Duration = Duration::from_secs(10);
+pub const LONGEST: Duration = Duration::from_secs(5);
 
 /// What follows a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

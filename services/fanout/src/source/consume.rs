@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use kafka::{
     Consumed, Consumer, ConsumerEvent, ConsumerHandle, KafkaConfig, class_of,
-    consumer::{Events, RevokeAnswer},
+    consumer::{Commit, Events, RevokeAnswer},
     settings::SESSION_TIMEOUT,
 };
 
@@ -111,6 +111,7 @@ impl Source {
                 found,
             },
             ConsumerEvent::CommitFailed { code } => Arrival::CommitFailed(code.to_string()),
+            ConsumerEvent::Fenced { reason } => return Err(FanoutError::Fenced { reason }),
             ConsumerEvent::Fatal { code, reason } => {
                 return Err(FanoutError::ConsumerBroke {
                     reason,
@@ -124,10 +125,15 @@ impl Source {
         self.handle.commit(partition, generation, offset);
     }
 
-    pub(crate) fn answer(&mut self, revocation: Revocation, offsets: BTreeMap<i32, i64>) {
-        if let Some(answer) = self.answers.remove(&revocation) {
-            answer.finish(offsets);
-        }
+    pub(crate) fn answer(&mut self, revocation: Revocation, offsets: BTreeMap<i32, (u64, i64)>) {
+        let Some(answer) = self.answers.remove(&revocation) else {
+            return;
+        };
+        let commit = |(generation, offset)| Commit { generation, offset };
+        let commits = offsets
+            .into_iter()
+            .map(|(partition, done)| (partition, commit(done)));
+        answer.finish(commits.collect());
     }
 
     /// Whether the polling thread has polled lately, so that the membership is alive.

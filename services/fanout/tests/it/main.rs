@@ -2,6 +2,7 @@
 
 mod bad_records;
 mod delivery;
+mod fenced;
 mod lost_records;
 mod members;
 mod stage;

@@ -56,7 +56,16 @@ impl Stage {
 
     /// Starts a member; small pages, so that a handful of followers makes several.
     pub(crate) fn start(&self) -> Member {
+        self.start_as("")
+    }
+
+    /// Starts a member with an instance id.
+    pub(crate) fn start_as(&self, instance_id: &str) -> Member {
         let mut env = self.deployment.env();
+        env.push((
+            "TIDELINE_FANOUT__INSTANCE_ID".to_owned(),
+            instance_id.to_owned(),
+        ));
         let admin = free_address();
         env.push(("TIDELINE_FANOUT__ADMIN".to_owned(), admin.clone()));
         env.push(("TIDELINE_FANOUT__PAGE_ROWS".to_owned(), "3".to_owned()));
@@ -250,6 +259,12 @@ impl Member {
     pub(crate) async fn crash(self) {
         self.task.abort();
         assert!(self.task.await.expect_err("was running").is_cancelled());
+    }
+
+    /// Waits until it ends by itself.
+    pub(crate) async fn ended(self) -> Result<(), Exit> {
+        let outcome = tokio::time::timeout(Duration::from_secs(60), self.task).await;
+        outcome.expect("ends in time").expect("does not panic")
     }
 
     /// Asks it to stop and waits for it.

@@ -1,40 +1,48 @@
 //! Published ids into the delivery ledger, off the path of any LSN.
 //!
-//! Promise: bounded, and never in the way. One flush of at most 10 000 ids, at the latest 250 ms
-//! after the first of them, under the epoch that each record names. An entry that cannot be
-//! written is tried a few times, then dropped and counted: the sweep delivers those again, which
-//! is harmless. An entry of an epoch that has ended is dropped at once, never entered under the
-//! newer one: the server that began it may not have the row.
+//! The loop gathers ids in memory of its own and hands them over by the batch: a task that is
+//! woken for each id would cost the relay more than everything else about the ledger.
+//!
+//! ```text
+//!   loop: publish ─▶ gathered ── full, or due ──▶ one batch waits ──▶ writer ──▶ Postgres
+//! ```
+//!
+//! Promise: bounded, and never in the way. One flush of at most one block of ids, begun at the
+//! latest 250 ms after the first of them unless an earlier one is still being written, under the
+//! epoch that each record names. An entry that cannot be written is tried a few times, then
+//! dropped and counted: the sweep delivers those again, which is harmless. An entry of an epoch
+//! that has ended is dropped at once, never entered under the newer one: the server that began it
+//! may not have the row.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use database::{Error, Pool, delivery_ledger};
 use events::{Class, EventId, Stage};
 use prometheus::IntCounter;
 use runtime::report::chain;
-use tokio::sync::{
-    mpsc::{self, error::TrySendError},
-    watch,
-};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
-const FLUSH_IDS: usize = 10_000;
+/// Ids of one flush, and so those that are gathered at most while a batch waits for one that is
+/// being written. At full speed acknowledgements come partition by partition, so the ids at both
+/// ends of a batch have holes: the larger it is, the fewer ranges per id.
+const FLUSH_IDS: usize = 65_536;
 const FLUSH_AFTER: Duration = Duration::from_millis(250);
 const ATTEMPTS: u32 = 3;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(500);
-/// Ids that wait while one flush is being written.
-const WAITING: usize = 65_536;
 
 /// An event and the epoch that its record names.
 type Entry = (EventId, i64);
 
-/// The ledger's writer.
+/// The ledger as the loop has it.
 #[derive(Debug)]
 pub struct Ledger {
-    entries: mpsc::Sender<Entry>,
+    gathered: Vec<Entry>,
+    /// When the gathered ids have to go; none while there are none.
+    due: Option<Instant>,
+    batches: mpsc::Sender<Vec<Entry>>,
     newest: watch::Receiver<i64>,
     writer: AbortOnDropHandle<()>,
     failures: IntCounter,
@@ -48,9 +56,10 @@ struct Writer {
 }
 
 impl Ledger {
-    /// A writer. `failures` counts ids that were dropped; unless it `enters`, none is taken.
+    /// A ledger with its writer. `failures` counts ids that were dropped; unless it `enters`, none
+    /// is taken.
     pub fn start(pool: Pool, failures: IntCounter, enters: bool) -> Self {
-        let (entries, waiting) = mpsc::channel(WAITING);
+        let (batches, waiting) = mpsc::channel(1);
         let (newest, heard) = watch::channel(0);
         let writer = Writer {
             pool,
@@ -58,7 +67,9 @@ impl Ledger {
             failures: failures.clone(),
         };
         Self {
-            entries,
+            gathered: Vec::new(),
+            due: None,
+            batches,
             newest: heard,
             writer: AbortOnDropHandle::new(tokio::spawn(writer.run(waiting))),
             failures,
@@ -67,27 +78,44 @@ impl Ledger {
     }
 
     /// Enters an id some time soon. Never waits.
-    pub fn publish(&self, id: EventId, epoch: i64) {
+    pub fn publish(&mut self, id: EventId, epoch: i64) {
         if !self.enters {
             return;
         }
-        if let Err(TrySendError::Full(_) | TrySendError::Closed(_)) =
-            self.entries.try_send((id, epoch))
-        {
-            self.failures.inc();
+        if self.gathered.len() >= FLUSH_IDS {
+            self.hand_over();
         }
+        if self.gathered.len() >= FLUSH_IDS {
+            self.failures.inc();
+            return;
+        }
+        if self.due.is_none() {
+            self.due = Some(Instant::now() + FLUSH_AFTER);
+        }
+        self.gathered.push((id, epoch));
     }
 
     /// Waits until entries were refused because a newer epoch has begun; answers its number.
+    /// Meanwhile hands over what is due: the loop waits here among other things, whatever comes.
     ///
     /// # Cancel safety
     /// Cancel-safe: nothing is lost.
     pub async fn newer_epoch(&mut self) -> i64 {
-        if self.newest.changed().await.is_err() {
-            // The writer has ended: the loop looks for that by itself.
-            std::future::pending::<()>().await;
+        loop {
+            tokio::select! {
+                () = is_due(self.due, &self.batches) => self.hand_over(),
+                // No more when the writer has ended: the loop looks for that by itself.
+                Ok(()) = self.newest.changed() => return *self.newest.borrow_and_update(),
+            }
         }
-        *self.newest.borrow_and_update()
+    }
+
+    /// Hands what was gathered to the writer, if that has room.
+    fn hand_over(&mut self) {
+        if let Ok(room) = self.batches.try_reserve() {
+            self.due = None;
+            room.send(std::mem::take(&mut self.gathered));
+        }
     }
 
     /// Whether the writer has ended, which it never does by itself.
@@ -97,33 +125,43 @@ impl Ledger {
 
     /// Writes what waits, for at most `patience`.
     pub async fn close(self, patience: Duration) {
-        drop(self.entries);
-        if tokio::time::timeout(patience, self.writer).await.is_err() {
+        let Self {
+            gathered,
+            batches,
+            writer,
+            ..
+        } = self;
+        let ending = async move {
+            let handed_over = gathered.is_empty() || batches.send(gathered).await.is_ok();
+            drop(batches);
+            handed_over && writer.await.is_ok()
+        };
+        if tokio::time::timeout(patience, ending).await != Ok(true) {
             warn!("ledger entries left behind at the end: the sweep will deliver them again");
         }
     }
 }
 
+/// Waits for the moment, and then until the writer has room. Never ends where there is neither.
+async fn is_due(due: Option<Instant>, batches: &mpsc::Sender<Vec<Entry>>) {
+    let Some(at) = due else {
+        return std::future::pending().await;
+    };
+    sleep_until(at).await;
+    if batches.reserve().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
 impl Writer {
-    async fn run(self, mut waiting: mpsc::Receiver<Entry>) {
-        let mut batch = Vec::new();
-        while let Some(first) = waiting.recv().await {
-            batch.push(first);
-            let deadline = Instant::now() + FLUSH_AFTER;
-            while batch.len() < FLUSH_IDS {
-                let room = FLUSH_IDS - batch.len();
-                match timeout_at(deadline, waiting.recv_many(&mut batch, room)).await {
-                    Ok(0) | Err(_) => break,
-                    Ok(_) => {}
-                }
-            }
+    async fn run(self, mut waiting: mpsc::Receiver<Vec<Entry>>) {
+        while let Some(batch) = waiting.recv().await {
             // More than one only where an epoch has just begun.
-            let mut by_epoch: BTreeMap<i64, Vec<EventId>> = BTreeMap::new();
-            for (id, epoch) in batch.drain(..) {
-                by_epoch.entry(epoch).or_default().push(id);
-            }
-            for (epoch, ids) in by_epoch {
-                self.flush(epoch, &ids).await;
+            for entries in batch.chunk_by(|one, next| one.1 == next.1) {
+                if let Some((_, epoch)) = entries.first() {
+                    let ids: Vec<EventId> = entries.iter().map(|(id, _)| *id).collect();
+                    self.flush(*epoch, &ids).await;
+                }
             }
         }
     }
@@ -153,18 +191,50 @@ impl Writer {
 mod tests {
     use super::*;
 
+    fn ledger(enters: bool) -> (Ledger, IntCounter) {
+        // Nobody answers there.
+        let pool = Pool::new("postgresql://nobody@127.0.0.1:1/none", 1, "test").unwrap();
+        let failures = IntCounter::new("dropped", "Dropped ids.").unwrap();
+        (Ledger::start(pool, failures.clone(), enters), failures)
+    }
+
+    fn publish(ledger: &mut Ledger, count: usize) {
+        for id in 0..count {
+            ledger.publish(EventId(i64::try_from(id).unwrap()), 1);
+        }
+    }
+
     #[tokio::test]
     async fn without_a_ledger_nothing_is_entered_and_nothing_counts_as_dropped() {
         let dropped = |enters| {
-            let pool = Pool::new("postgresql://nobody@127.0.0.1:1/none", 1, "test").unwrap();
-            let failures = IntCounter::new("dropped", "Dropped ids.").unwrap();
-            let ledger = Ledger::start(pool, failures.clone(), enters);
-            // More than can wait, and the writer has had no turn.
-            for id in 0..=WAITING {
-                ledger.publish(EventId(i64::try_from(id).unwrap()), 1);
-            }
-            failures.get()
+            let (mut ledger, failures) = ledger(enters);
+            // One more than can be gathered beside a batch that waits; the writer has no turn.
+            publish(&mut ledger, 2 * FLUSH_IDS + 1);
+            (failures.get(), ledger.gathered.len())
         };
-        assert_eq!((dropped(true), dropped(false)), (1, 0));
+        assert_eq!((dropped(true), dropped(false)), ((1, FLUSH_IDS), (0, 0)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_gathered_goes_after_a_while_and_only_then() {
+        let (mut ledger, _failures) = ledger(true);
+        publish(&mut ledger, 1);
+        let early = tokio::time::timeout(FLUSH_AFTER / 2, ledger.newer_epoch()).await;
+        assert!(early.is_err(), "no epoch has begun");
+        assert_eq!(ledger.gathered.len(), 1, "it is not due yet");
+        let later = tokio::time::timeout(FLUSH_AFTER, ledger.newer_epoch()).await;
+        assert!(later.is_err(), "no epoch has begun");
+        assert_eq!((ledger.gathered.len(), ledger.due), (0, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_be_written_is_counted_once_also_at_the_end() {
+        let (mut ledger, failures) = ledger(true);
+        publish(&mut ledger, 3);
+        ledger.hand_over();
+        publish(&mut ledger, 4);
+        // Both flushes with all their attempts.
+        ledger.close(Duration::from_secs(600)).await;
+        assert_eq!(failures.get(), 7);
     }
 }

@@ -3,7 +3,10 @@
 //! Owns the rule for one hop of `delivered`: the end offsets are read once, after the look, and
 //! are the targets; the hop has passed when the group's committed offset has reached the target
 //! of every partition. An empty partition counts as passed. A committed offset beyond the end
-//! belongs to a topic that was made anew, and counts only once the group commits again.
+//! belongs to a topic that was made anew, and counts only once the group commits again. When the
+//! new topic ends just there and stays so, the number cannot tell the old offset from the new one:
+//! then it counts after a while, for otherwise a quiet topic would be waited for for ever. Records
+//! may be repeated by that, which changes no row (D-10: the positions were not known).
 
 use std::collections::BTreeMap;
 
@@ -19,7 +22,16 @@ pub(super) struct HopWatch {
     before: BTreeMap<i32, Target>,
     /// Committed offsets that belong to a topic that is gone, by partition. They outlive looks:
     /// the new topic's end may grow past them before the group commits again.
-    stale: BTreeMap<i32, i64>,
+    stale: BTreeMap<i32, Stale>,
+}
+
+/// A committed offset of a topic that is gone.
+#[derive(Clone, Copy, Debug)]
+struct Stale {
+    offset: i64,
+    /// The end of the new topic, and since when it is there.
+    end: i64,
+    since: Moment,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +67,7 @@ impl HopWatch {
 
     /// Judges the positions of all partitions.
     pub(super) fn see(&mut self, marks: &[Mark], now: Moment, timing: &Timing) -> Passage {
-        self.note_stale(marks);
+        self.note_stale(marks, now, timing);
         if marks.is_empty() {
             // No partition at all is a topic that is away, not one that has been read.
             return waiting(self.begun, now, timing);
@@ -101,17 +113,29 @@ impl HopWatch {
     }
 
     /// Enters offsets beyond the end, and strikes those in whose place the group has committed.
-    fn note_stale(&mut self, marks: &[Mark]) {
+    fn note_stale(&mut self, marks: &[Mark], now: Moment, timing: &Timing) {
         for mark in marks {
-            match mark.committed {
-                Some(offset) if offset > mark.end => {
-                    self.stale.insert(mark.partition, offset);
-                }
-                Some(offset) if self.stale.get(&mark.partition) == Some(&offset) => {}
-                _ => {
-                    self.stale.remove(&mark.partition);
-                }
+            let before = self.stale.remove(&mark.partition);
+            let Some(offset) = mark.committed else {
+                continue;
+            };
+            let known = before.filter(|stale| stale.offset == offset);
+            if offset <= mark.end && known.is_none() {
+                continue;
             }
+            let since = match known {
+                Some(stale) if stale.end == mark.end => stale.since,
+                _ => now,
+            };
+            if offset == mark.end && now.since(since) >= timing.blocked_after {
+                continue;
+            }
+            let stale = Stale {
+                offset,
+                end: mark.end,
+                since,
+            };
+            self.stale.insert(mark.partition, stale);
         }
     }
 }

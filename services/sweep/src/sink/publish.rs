@@ -1,19 +1,24 @@
 //! Rows into Kafka: the record the relay would have made, or the dead letter it would have made.
 //!
-//! Promise: returns after every record is acknowledged, or after nothing of what failed is left
-//! with the client, so that a record is not written long after somebody else has sent it again.
+//! A batch is handed over as a whole and its reports are taken as they come; the client makes
+//! large requests of it. Promise: returns after every record is acknowledged, or after nothing of
+//! what failed is left with the client, so that a record is not written long after somebody else
+//! has sent it again.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use database::{Pool, claim::ClaimRow, dead_letters::DeadLetter};
+use database::{claim::ClaimRow, dead_letters::DeadLetter};
 use events::{
     Class, EventId, PostId, Stage, envelope,
     route::{Letter, OutboxRow, Routed, Router, Via},
     topic::TopicKind,
 };
-use futures::future::join_all;
-use kafka::{KafkaConfig, Producer, producer::Position};
+use kafka::{
+    EnqueueError, KafkaConfig, Producer,
+    producer::{Position, Reports},
+};
+use tokio::time::{Instant, timeout_at};
 
 use crate::error::SweepError;
 
@@ -29,20 +34,24 @@ const CLIENT_ID: &str = "tideline-sweep";
 pub(crate) struct Published {
     /// Acknowledged by the topic.
     pub(crate) sent: Vec<EventId>,
-    /// In the dead-letter topic, with a row each.
-    pub(crate) letters: Vec<EventId>,
+    /// In the dead-letter topic; the rows that account for them are to be written.
+    pub(crate) letters: Vec<DeadLetter>,
 }
 
-/// The producer of one stage.
+/// The producer of one claim at a time.
 #[derive(Debug)]
 pub(crate) struct Publisher {
     kafka: KafkaConfig,
     producer: Producer,
+    reports: Reports,
     router: Router,
     database: String,
     epoch: i64,
-    pool: Pool,
+    next_tag: u64,
 }
+
+/// A row with the attempt that this is.
+pub(crate) type Outgoing = (ClaimRow, u32);
 
 impl Publisher {
     /// A producer; `database` is the name that `ce_source` carries.
@@ -50,17 +59,31 @@ impl Publisher {
         kafka: KafkaConfig,
         max_bytes: impl Fn(TopicKind) -> usize,
         database: String,
-        pool: Pool,
     ) -> Result<Self, SweepError> {
-        let (producer, _no_tags) = Producer::new(&kafka, CLIENT_ID)?;
         let router = Router::new(&kafka.namespace, "", max_bytes);
+        Self::with(kafka, router, database)
+    }
+
+    /// One more of the same.
+    pub(crate) fn another(&self) -> Result<Self, SweepError> {
+        Self::with(
+            self.kafka.clone(),
+            self.router.clone(),
+            self.database.clone(),
+        )
+    }
+
+    fn with(kafka: KafkaConfig, router: Router, database: String) -> Result<Self, SweepError> {
+        let (producer, reports) = Producer::new(&kafka, CLIENT_ID)?;
         Ok(Self {
             kafka,
             producer,
+            reports,
             router,
             database,
-            epoch: 0,
-            pool,
+            // No epoch has this number: the first batch sets the source.
+            epoch: i64::MIN,
+            next_tag: 0,
         })
     }
 
@@ -69,7 +92,7 @@ impl Publisher {
         &mut self,
         stage: Stage,
         epoch: i64,
-        rows: &[(&ClaimRow, u32)],
+        rows: &[Outgoing],
     ) -> Result<Published, SweepError> {
         if self.epoch != epoch {
             let source = envelope::source(&self.database, epoch);
@@ -102,47 +125,94 @@ impl Publisher {
     }
 
     async fn try_publish(
-        &self,
+        &mut self,
         stage: Stage,
-        rows: &[(&ClaimRow, u32)],
+        rows: &[Outgoing],
     ) -> Result<Published, SweepError> {
-        let mut records = Vec::new();
+        let mut batch = Batch::new(rows, self.next_tag);
+        self.next_tag = batch.end();
         let mut letters = Vec::new();
-        for (row, attempt) in rows {
-            match self.route(row, *attempt) {
-                Routed::Record(record) => records.push(record),
+        for (index, send) in rows.iter().enumerate() {
+            match self.route(send) {
+                Routed::Record(record) => self.enqueue(index, record.into(), &mut batch).await?,
                 Routed::Letter(letter) => letters.push(letter),
             }
         }
-        let sends = records.iter().map(|record| {
-            self.producer
-                .send(record.clone().into(), ACKNOWLEDGED_WITHIN)
-        });
-        let mut published = Published::default();
-        let mut failed = None;
-        for (record, outcome) in records.iter().zip(join_all(sends).await) {
-            let event = record.summary.event;
-            match outcome {
-                Ok(_) => published.sent.push(event),
-                // Only this record can never be taken.
-                Err(error) if error.class() == Class::Record => {
-                    letters.push(self.router.refused(&record.summary));
-                }
-                Err(source) => failed = Some(SweepError::Produce { event, source }),
+        while batch.waiting > 0 {
+            self.take_report(&mut batch).await?;
+        }
+        for send in batch.refused {
+            if let Routed::Record(record) = self.route(send) {
+                letters.push(self.router.refused(&record.summary));
             }
         }
-        if let Some(error) = failed {
-            return Err(error);
-        }
+        let mut published = Published {
+            sent: batch.sent,
+            letters: Vec::new(),
+        };
         for letter in letters {
-            let event = letter.event;
-            self.dead_letter(stage, letter).await?;
-            published.letters.push(event);
+            published
+                .letters
+                .push(self.dead_letter(stage, letter).await?);
         }
         Ok(published)
     }
 
-    fn route(&self, row: &ClaimRow, attempt: u32) -> Routed {
+    /// Hands a record to the client; while that has no room, takes reports.
+    async fn enqueue(
+        &mut self,
+        index: usize,
+        mut record: kafka::Record,
+        batch: &mut Batch<'_>,
+    ) -> Result<(), SweepError> {
+        loop {
+            match self.producer.enqueue(record, batch.tag(index)) {
+                Ok(()) => {
+                    batch.enqueued(index);
+                    return Ok(());
+                }
+                Err(EnqueueError::QueueFull(back)) => {
+                    record = *back;
+                    self.take_report(batch).await?;
+                }
+                // Only this record can never be taken.
+                Err(error) if error.class() == Class::Record => {
+                    batch.refuse(index);
+                    return Ok(());
+                }
+                Err(source) => {
+                    let event = batch.event(index);
+                    return Err(SweepError::Enqueue { event, source });
+                }
+            }
+        }
+    }
+
+    /// Takes one report, or fails when none comes in time.
+    async fn take_report(&mut self, batch: &mut Batch<'_>) -> Result<(), SweepError> {
+        let report = timeout_at(batch.deadline, self.reports.recv()).await;
+        // The producer lives as long as this struct, so its reports do not end.
+        let Ok(Some(report)) = report else {
+            return Err(SweepError::Unacknowledged {
+                records: batch.waiting,
+                waited: ACKNOWLEDGED_WITHIN,
+            });
+        };
+        let Some(index) = batch.take(report.tag) else {
+            return Ok(());
+        };
+        match report.result {
+            Ok(_) => batch.sent.push(batch.event(index)),
+            Err(error) if error.class() == Class::Record => batch.refuse(index),
+            Err(source) => {
+                let event = batch.event(index);
+                return Err(SweepError::Produce { event, source });
+            }
+        }
+        Ok(())
+    }
+
+    fn route(&self, (row, attempt): &Outgoing) -> Routed {
         let bytes = |text: &str| Bytes::copy_from_slice(text.as_bytes());
         let (key, payload) = (bytes(&row.partition_key), bytes(&row.payload));
         let traceparent = row.traceparent.as_deref().map(bytes);
@@ -156,12 +226,12 @@ impl Publisher {
             payload: Some(&payload),
             traceparent: traceparent.as_ref(),
         };
-        self.router.route(&outbox, Via::Sweep { attempt })
+        self.router.route(&outbox, Via::Sweep { attempt: *attempt })
     }
 
-    /// The letter into its topic, then the row that accounts for the event: the order that keeps
-    /// an open dead letter from standing for a record that nobody has.
-    async fn dead_letter(&self, stage: Stage, letter: Letter) -> Result<(), SweepError> {
+    /// The letter into its topic. The row that accounts for the event comes after it: an open dead
+    /// letter never stands for a record that nobody has.
+    async fn dead_letter(&self, stage: Stage, letter: Letter) -> Result<DeadLetter, SweepError> {
         let event = letter.event;
         tracing::warn!(
             %event,
@@ -174,18 +244,82 @@ impl Publisher {
             .send(letter.clone().into(), ACKNOWLEDGED_WITHIN)
             .await;
         let position = sent.map_err(|source| SweepError::Produce { event, source })?;
-        let row = row_of(stage, &letter, position);
-        let client = self.pool.get().await?;
-        database::dead_letters::record(&client, &row).await?;
-        Ok(())
+        Ok(row_of(stage, &letter, position))
     }
 
     /// A new client in place of one that holds records of which nobody knows what became.
     async fn renew(&mut self) -> Result<(), SweepError> {
-        let (producer, _no_tags) = Producer::new(&self.kafka, CLIENT_ID)?;
+        let (producer, reports) = Producer::new(&self.kafka, CLIENT_ID)?;
         let old = std::mem::replace(&mut self.producer, producer);
+        self.reports = reports;
         old.close().await;
         Ok(())
+    }
+}
+
+/// A batch on its way.
+struct Batch<'a> {
+    rows: &'a [Outgoing],
+    /// The tag of its first row; each row has the next one.
+    first: u64,
+    /// Which rows the client has and has not reported.
+    unreported: Vec<bool>,
+    /// How many those are.
+    waiting: usize,
+    deadline: Instant,
+    sent: Vec<EventId>,
+    /// Rows whose records can never be taken.
+    refused: Vec<&'a Outgoing>,
+}
+
+impl<'a> Batch<'a> {
+    fn new(rows: &'a [Outgoing], first: u64) -> Self {
+        Self {
+            rows,
+            first,
+            unreported: vec![false; rows.len()],
+            waiting: 0,
+            deadline: Instant::now() + ACKNOWLEDGED_WITHIN,
+            sent: Vec::with_capacity(rows.len()),
+            refused: Vec::new(),
+        }
+    }
+
+    /// The tag behind its last one.
+    fn end(&self) -> u64 {
+        self.tag(self.rows.len())
+    }
+
+    fn tag(&self, index: usize) -> u64 {
+        self.first + index as u64
+    }
+
+    fn event(&self, index: usize) -> EventId {
+        self.rows
+            .get(index)
+            .map_or(EventId(0), |(row, _)| row.event)
+    }
+
+    fn enqueued(&mut self, index: usize) {
+        if let Some(unreported) = self.unreported.get_mut(index) {
+            *unreported = true;
+            self.waiting += 1;
+        }
+    }
+
+    /// The row that a report is about; none when it is of an earlier batch.
+    fn take(&mut self, tag: u64) -> Option<usize> {
+        let index = usize::try_from(tag.checked_sub(self.first)?).ok()?;
+        let unreported = self.unreported.get_mut(index)?;
+        if !std::mem::take(unreported) {
+            return None;
+        }
+        self.waiting -= 1;
+        Some(index)
+    }
+
+    fn refuse(&mut self, index: usize) {
+        self.refused.extend(self.rows.get(index));
     }
 }
 

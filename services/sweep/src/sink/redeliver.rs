@@ -6,8 +6,12 @@
 //! same look; after a failure nothing of the batch is written. A crash after the send repeats it.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
+    vec::IntoIter,
 };
 
 use database::{
@@ -15,13 +19,17 @@ use database::{
     claim::{self, ClaimRow},
 };
 use events::{EventId, Micros, Stage};
+use futures::future::join_all;
 use runtime::Shutdown;
 
 use crate::{
     core::{Claimed, DiscardReason, Facts, Fate, Look, fate},
     error::SweepError,
     metrics::SweepMetrics,
-    sink::{publish::Publisher, rate::Rate},
+    sink::{
+        publish::{Outgoing, Publisher},
+        rate::Rate,
+    },
 };
 
 /// After this long a claim ends, so that the position is read again before it goes on.
@@ -30,9 +38,16 @@ const SHARE: Duration = Duration::from_secs(20);
 /// The claims of one stage.
 #[derive(Debug)]
 pub(crate) struct Redeliver {
+    claims: Claims,
+    /// One for each claim that has been at work beside others.
+    publishers: Vec<Publisher>,
+}
+
+/// What every claim needs.
+#[derive(Debug)]
+struct Claims {
     stage: Stage,
     pool: Pool,
-    publisher: Publisher,
     rate: Arc<Rate>,
     rules: Rules,
     metrics: SweepMetrics,
@@ -45,6 +60,8 @@ pub(crate) struct Rules {
     pub(crate) horizon_us: i64,
     /// Rows of one claim at most.
     pub(crate) batch: usize,
+    /// Claims side by side at most, each of another block.
+    pub(crate) side_by_side: usize,
 }
 
 /// What would be done with one missing id.
@@ -64,52 +81,55 @@ impl Redeliver {
         metrics: SweepMetrics,
     ) -> Self {
         Self {
-            stage,
-            pool,
-            publisher,
-            rate,
-            rules,
-            metrics,
+            claims: Claims {
+                stage,
+                pool,
+                rate,
+                rules,
+                metrics,
+            },
+            publishers: vec![publisher],
         }
     }
 
     /// Whether the broker takes a record now.
     pub(crate) async fn probe(&mut self) -> Result<(), SweepError> {
-        self.publisher.probe().await
+        match self.publishers.first_mut() {
+            Some(publisher) => publisher.probe().await,
+            // There is always the one that this was made with.
+            None => Ok(()),
+        }
     }
 
-    /// Deals with what is still missing of the look. Ends early, between two batches, when its
-    /// share of time is used up or `shutdown` is requested.
+    /// Deals with what is still missing of the look, several blocks at once. Ends early, between
+    /// two batches, when its share of time is used up, `shutdown` is requested, or one has failed.
     pub(crate) async fn claim(
         &mut self,
         look: &Look,
         shutdown: &Shutdown,
     ) -> Result<Claimed, SweepError> {
-        let began = Instant::now();
-        let batch_ids = self.rate.batch(self.rules.batch).max(1);
+        let blocks = blocks(&look.ids);
+        let wanted = blocks.len().min(self.claims.rules.side_by_side);
+        while self.publishers.len() < wanted {
+            let Some(first) = self.publishers.first() else {
+                break;
+            };
+            let another = first.another()?;
+            self.publishers.push(another);
+        }
+        let work = Work {
+            look,
+            blocks: Mutex::new(blocks.into_iter()),
+            began: Instant::now(),
+            failed: AtomicBool::new(false),
+            shutdown,
+        };
+        let claims = &self.claims;
+        let publishers = self.publishers.iter_mut().take(wanted);
+        let outcomes = join_all(publishers.map(|publisher| claims.work(&work, publisher))).await;
         let mut claimed = Claimed::default();
-        for (block, ids) in blocks(&look.ids) {
-            let mut batches = ids.chunks(batch_ids);
-            while let Some(batch) = batches.next() {
-                tokio::select! {
-                    () = self.rate.ready() => {}
-                    () = shutdown.requested() => {}
-                }
-                if shutdown.is_requested() || began.elapsed() >= SHARE {
-                    claimed.more = true;
-                    return Ok(claimed);
-                }
-                if let Some(part) = self.batch(look, block, batch).await? {
-                    claimed.redelivered += part.redelivered;
-                    claimed.discarded += part.discarded;
-                    claimed.left += part.left;
-                } else {
-                    // Another sweeper works on this block.
-                    let rest: usize = batches.map(<[EventId]>::len).sum();
-                    claimed.left += (batch.len() + rest) as u64;
-                    break;
-                }
-            }
+        for outcome in outcomes {
+            add(&mut claimed, outcome?);
         }
         Ok(claimed)
     }
@@ -117,6 +137,77 @@ impl Redeliver {
     /// What would be done with each id of the look that is still missing; sends and writes
     /// nothing. The second answer counts ids that another sweeper is working on.
     pub(crate) async fn judge(&self, look: &Look) -> Result<(Vec<Verdict>, u64), SweepError> {
+        self.claims.judge(look).await
+    }
+}
+
+/// The blocks of one look, shared out among claims side by side.
+struct Work<'a> {
+    look: &'a Look,
+    blocks: Mutex<IntoIter<(i64, Vec<EventId>)>>,
+    began: Instant,
+    failed: AtomicBool,
+    shutdown: &'a Shutdown,
+}
+
+impl Work<'_> {
+    fn next_block(&self) -> Option<(i64, Vec<EventId>)> {
+        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        blocks.next()
+    }
+
+    /// Whether no further batch is to be begun.
+    fn is_over(&self) -> bool {
+        self.shutdown.is_requested()
+            || self.began.elapsed() >= SHARE
+            || self.failed.load(Ordering::Relaxed)
+    }
+}
+
+impl Claims {
+    /// Claims one block after the other until none is left.
+    async fn work(
+        &self,
+        work: &Work<'_>,
+        publisher: &mut Publisher,
+    ) -> Result<Claimed, SweepError> {
+        let batch_ids = self.rate.batch(self.rules.batch).max(1);
+        let mut claimed = Claimed::default();
+        while let Some((block, ids)) = work.next_block() {
+            let mut batches = ids.chunks(batch_ids);
+            while let Some(batch) = batches.next() {
+                tokio::select! {
+                    () = self.rate.take(batch.len()) => {}
+                    () = work.shutdown.requested() => {
+                        claimed.more = true;
+                        return Ok(claimed);
+                    }
+                }
+                if work.is_over() {
+                    self.rate.give_back(batch.len());
+                    claimed.more = true;
+                    return Ok(claimed);
+                }
+                let outcome = self.batch(work.look, publisher, block, batch).await;
+                match outcome {
+                    Ok(Some(part)) => add(&mut claimed, part),
+                    Ok(None) => {
+                        // Another sweeper works on this block.
+                        let rest: usize = batches.map(<[EventId]>::len).sum();
+                        claimed.left += (batch.len() + rest) as u64;
+                        break;
+                    }
+                    Err(error) => {
+                        work.failed.store(true, Ordering::Relaxed);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(claimed)
+    }
+
+    async fn judge(&self, look: &Look) -> Result<(Vec<Verdict>, u64), SweepError> {
         let mut verdicts = Vec::new();
         let mut busy = 0;
         for (block, ids) in blocks(&look.ids) {
@@ -137,40 +228,33 @@ impl Redeliver {
         Ok((verdicts, busy))
     }
 
-    /// One claim. `None`: another sweeper holds the block.
+    /// One claim; what was charged for ids that are not sent is given back. `None`: another
+    /// sweeper holds the block.
     async fn batch(
-        &mut self,
+        &self,
         look: &Look,
+        publisher: &mut Publisher,
         block: i64,
         ids: &[EventId],
     ) -> Result<Option<Claimed>, SweepError> {
         let mut client = self.pool.get().await?;
         let now = database::clock::now(&client).await?;
         let Some(claim) = claim::begin(&mut client, block).await? else {
+            self.rate.give_back(ids.len());
             return Ok(None);
         };
         fail::fail_point!("sweep::claimed");
         let rows = claim.rows(self.stage, ids).await?;
-        let mut sends = Vec::new();
-        let mut discards = Vec::new();
-        let mut left = 0;
-        for row in &rows {
-            match self.fate(look, row, now) {
-                Fate::Redeliver { attempt, alarm } => {
-                    self.alarm(row, attempt, alarm);
-                    sends.push((row, attempt));
-                }
-                Fate::Discard(reason) => discards.push((row.event, reason)),
-                Fate::Leave(why) => {
-                    left += 1;
-                    tracing::trace!(event = %row.event, %why, "left alone");
-                }
-            }
-        }
+        let judged = self.decide(look, rows, now);
+        self.rate.give_back(ids.len() - judged.sends.len());
         let epoch = look.life.epoch;
-        let published = self.publisher.publish(self.stage, epoch, &sends).await?;
+        let published = publisher.publish(self.stage, epoch, &judged.sends).await?;
         fail::fail_point!("sweep::produced");
-        let reasons: Vec<(EventId, &str)> = discards
+        for letter in &published.letters {
+            claim.dead_letter(letter).await?;
+        }
+        let reasons: Vec<(EventId, &str)> = judged
+            .discards
             .iter()
             .map(|(event, reason)| (*event, reason.as_str()))
             .collect();
@@ -178,14 +262,31 @@ impl Redeliver {
             .commit(self.stage, &published.sent, &reasons, epoch)
             .await?;
         fail::fail_point!("sweep::committed");
-        self.rate.charge(sends.len());
-        self.count(&published.sent, published.letters.len(), &discards);
+        self.count(&published.sent, published.letters.len(), &judged.discards);
         Ok(Some(Claimed {
             redelivered: published.sent.len() as u64,
-            discarded: discards.len() as u64,
-            left: left + published.letters.len() as u64,
+            discarded: judged.discards.len() as u64,
+            left: judged.left + published.letters.len() as u64,
             more: false,
         }))
+    }
+
+    fn decide(&self, look: &Look, rows: Vec<ClaimRow>, now: Micros) -> Judged {
+        let mut judged = Judged::default();
+        for row in rows {
+            match self.fate(look, &row, now) {
+                Fate::Redeliver { attempt, alarm } => {
+                    self.alarm(&row, attempt, alarm);
+                    judged.sends.push((row, attempt));
+                }
+                Fate::Discard(reason) => judged.discards.push((row.event, reason)),
+                Fate::Leave(why) => {
+                    judged.left += 1;
+                    tracing::trace!(event = %row.event, %why, "left alone");
+                }
+            }
+        }
+        judged
     }
 
     fn fate(&self, look: &Look, row: &ClaimRow, now: Micros) -> Fate {
@@ -224,6 +325,21 @@ impl Redeliver {
             tracing::warn!(%event, stage, reason = reason.as_str(), "event discarded");
         }
     }
+}
+
+/// What is to be done with the rows of one claim.
+#[derive(Debug, Default)]
+struct Judged {
+    sends: Vec<Outgoing>,
+    discards: Vec<(EventId, DiscardReason)>,
+    left: u64,
+}
+
+fn add(sum: &mut Claimed, part: Claimed) {
+    sum.redelivered += part.redelivered;
+    sum.discarded += part.discarded;
+    sum.left += part.left;
+    sum.more |= part.more;
 }
 
 /// What [`fate`] wants to know of a row.

@@ -26,6 +26,7 @@ use crate::{
     metrics::{SweepMetrics, gauge},
     requests::Asked,
     source::{
+        entries::Entries,
         life,
         notes::{self, Notes},
     },
@@ -60,6 +61,7 @@ pub struct Looks {
     scope: Scope,
     reader: Reader,
     began: Instant,
+    entries: Entries,
     notes: Option<Notes>,
     pass: Pass,
     version: u64,
@@ -90,6 +92,7 @@ impl Looks {
             scope,
             reader: Reader::default(),
             began: Instant::now(),
+            entries: Entries::default(),
             notes: None,
             pass: Pass::default(),
             version: 0,
@@ -119,6 +122,7 @@ impl Looks {
     pub async fn take(&mut self, asked: Asked) -> Result<Look, SweepError> {
         if asked.version != self.version {
             self.reader = Reader::default();
+            self.entries = Entries::default();
             self.pass = Pass::default();
         }
         let mut client = self.pool.get().await?;
@@ -186,12 +190,28 @@ impl Looks {
 
     /// Open dead letters and discards are left out, so that a round does not ask for the same
     /// finished ids again and again; the claim reads them once more, under its lock.
-    async fn candidates(&self, client: &Client, span: IdRange) -> Result<Candidates, SweepError> {
-        let all = match self.stage {
-            Stage::Published => IdRanges::from(span),
-            Stage::Delivered => delivery_ledger::ranges(client, Stage::Published, span).await?,
+    async fn candidates(
+        &mut self,
+        client: &Client,
+        span: IdRange,
+    ) -> Result<Candidates, SweepError> {
+        let (all, entered) = if self.scope.within.is_none() {
+            let mirror = self.entries.read(client).await?;
+            let entered = mirror.passed(self.stage).within(span);
+            match self.stage {
+                Stage::Published => (IdRanges::from(span), entered),
+                Stage::Delivered => (mirror.passed(Stage::Published).within(span), entered),
+            }
+        } else {
+            let all = match self.stage {
+                Stage::Published => IdRanges::from(span),
+                Stage::Delivered => delivery_ledger::ranges(client, Stage::Published, span).await?,
+            };
+            (
+                all,
+                delivery_ledger::ranges(client, self.stage, span).await?,
+            )
         };
-        let entered = delivery_ledger::ranges(client, self.stage, span).await?;
         let finished = finished::of(client, self.stage, span).await?;
         let asked = all
             .subtract(&entered)
@@ -212,7 +232,7 @@ impl Looks {
         if !wanted || !is_old {
             return Ok(false);
         }
-        let notes = Notes::read(client).await?;
+        let notes = Notes::read(client, self.notes.take()).await?;
         for (state, settled) in [("noted", false), ("settled", true)] {
             let ids = gauge(notes.ids(settled));
             self.metrics.gaps.with_label_values(&[state]).set(ids);

@@ -3,6 +3,7 @@
 //! Reads, and writes only what is harmless to repeat: the mark that makes a slot pass a look, ids
 //! that a stage does not consume, and notes of gaps.
 
+pub(crate) mod entries;
 pub(crate) mod hops;
 pub(crate) mod life;
 pub(crate) mod missing;

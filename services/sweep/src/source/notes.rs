@@ -18,26 +18,27 @@ const GOOD_FOR: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Notes {
     at: Instant,
+    mirror: outbox_voids::Mirror,
     pub(crate) noted: Vec<Void>,
     pub(crate) snapshot: Snapshot,
 }
 
 impl Notes {
-    /// Reads them, and where the server's transactions are.
-    pub(crate) async fn read(client: &Client) -> Result<Self, SweepError> {
-        let noted = outbox_voids::list(client).await?;
+    /// Reads what is new in them since `before`, and where the server's transactions are.
+    pub(crate) async fn read(client: &Client, before: Option<Self>) -> Result<Self, SweepError> {
+        let mut mirror = before.map(|notes| notes.mirror).unwrap_or_default();
+        mirror.refresh(client).await?;
         let at = outbox_voids::snapshot(client).await?;
+        let noted = mirror.voids().iter().map(|void| Void {
+            entry: void.entry,
+            ids: void.ids.clone(),
+            xmax_seen: void.xmax_seen,
+            seen_us: void.seen_us,
+        });
         Ok(Self {
             at: Instant::now(),
-            noted: noted
-                .into_iter()
-                .map(|void| Void {
-                    entry: void.entry,
-                    ids: void.ids,
-                    xmax_seen: void.xmax_seen,
-                    seen_us: void.seen_us,
-                })
-                .collect(),
+            noted: noted.collect(),
+            mirror,
             snapshot: Snapshot {
                 xmin: at.xmin,
                 now_us: at.now_us,

@@ -1,6 +1,6 @@
 //! Mode `dispatch`: no logical replication, several dispatchers.
 
-use events::{Stage, topic::TopicKind};
+use events::{Stage, id_ranges::BLOCK, topic::TopicKind};
 use testkit::{Service, eventually};
 
 use crate::rig::Rig;
@@ -48,6 +48,50 @@ async fn d_10_three_dispatchers_publish_everything_though_one_dies() {
         rig.one::<bool>(&sql).await.then_some(())
     })
     .await;
+    first.stop().await;
+    second.stop().await;
+}
+
+/// D-10: rows of many blocks, claimed side by side by two dispatchers at once: each is published
+/// once, and the dead letter of a row that can never be produced is accounted for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn d_10_claims_side_by_side_publish_each_row_once() {
+    let rig = Rig::new().await;
+    let mut posts = Vec::new();
+    for block in 0..6 {
+        let jump = format!(
+            "select setval(pg_get_serial_sequence('tideline.outbox', 'id'), {})",
+            block * BLOCK + 100
+        );
+        let _at: i64 = rig.one(&jump).await;
+        posts.extend(rig.posts(150).await);
+    }
+    let unknown: i64 = rig
+        .one(
+            "insert into tideline.outbox (aggregatetype, aggregateid, partition_key, type, payload)
+            values ('follow', '1:2', '2', 'tideline.unknown.v1', '{}') returning id",
+        )
+        .await;
+    let options = [DISPATCH, ("TIDELINE_SWEEP__CLAIM_BATCH", "40")];
+    let (first, second) = tokio::join!(rig.start(&options), rig.start(&options));
+    rig.complete(Stage::Published).await;
+    let letters = format!(
+        "select count(*) from tideline.dead_letters where event_id = {unknown} and state = 'open'"
+    );
+    eventually("the dead letter has its row", async || {
+        (rig.one::<i64>(&letters).await == 1).then_some(())
+    })
+    .await;
+    let copies = rig.copies(TopicKind::Posts).await;
+    assert_eq!(copies.len(), posts.len());
+    assert!(copies.values().all(|&copies| copies == 1), "{copies:?}");
+    let attempts: i64 = rig
+        .one("select coalesce(sum(attempts), 0)::bigint from tideline.redelivery")
+        .await;
+    assert_eq!(
+        attempts, 900,
+        "each row once, and no attempt for the letter"
+    );
     first.stop().await;
     second.stop().await;
 }

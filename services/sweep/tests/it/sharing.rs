@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use events::{Stage, topic::TopicKind};
+use events::{Stage, id_ranges::BLOCK, topic::TopicKind};
 
 use crate::rig::{Rig, command};
 
@@ -11,12 +11,21 @@ use crate::rig::{Rig, command};
 async fn d_10_two_sweepers_publish_each_row_once() {
     let rig = Rig::new().await;
     rig.drop_slot().await;
-    // Across the border of two blocks, so that both have something to do.
-    let _at: i64 = rig
-        .one("select setval(pg_get_serial_sequence('tideline.outbox', 'id'), 65536 - 1500)")
-        .await;
-    let posts = rig.posts(3_000).await;
-    let small = [("TIDELINE_SWEEP__CLAIM_BATCH", "50")];
+    // Across the borders of more blocks than one of them claims at once, so that both have
+    // something to do.
+    let mut posts = Vec::new();
+    for border in 1..4 {
+        let jump = format!(
+            "select setval(pg_get_serial_sequence('tideline.outbox', 'id'), {} - 500)",
+            2 * border * BLOCK
+        );
+        let _at: i64 = rig.one(&jump).await;
+        posts.extend(rig.posts(1_000).await);
+    }
+    let small = [
+        ("TIDELINE_SWEEP__CLAIM_BATCH", "50"),
+        ("TIDELINE_POSTGRES__POOL_SIZE", "6"),
+    ];
     let both = command(Stage::Published, Duration::from_secs(60));
     let (first, second) = tokio::join!(rig.once(&both, &small), rig.once(&both, &small));
     let sent: Vec<u64> = [&first, &second]

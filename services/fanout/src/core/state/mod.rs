@@ -115,8 +115,9 @@ pub enum Action {
     Answer {
         /// Which.
         revocation: Revocation,
-        /// The offsets of the next records to read.
-        offsets: BTreeMap<i32, i64>,
+        /// By partition: the generation it was worked on in, and the offset of the next record
+        /// to read.
+        offsets: BTreeMap<i32, (u64, i64)>,
     },
     /// Give up what is still in work for this partition; its next owner does it again.
     Abandon {
@@ -340,7 +341,7 @@ impl State {
                     });
                 }
                 if let Some(offset) = partition.take_commit() {
-                    let _none_before = offsets.insert(id, offset);
+                    let _none_before = offsets.insert(id, (partition.generation(), offset));
                 }
             }
             actions.push(Action::Answer {

@@ -127,7 +127,7 @@ fn revoked_partition_drains_then_answers() {
         state.step(Input::Finished(job), 11),
         [Action::Answer {
             revocation: Revocation(1),
-            offsets: BTreeMap::from([(0, 8)])
+            offsets: BTreeMap::from([(0, (1, 8))])
         }]
     );
     assert_eq!(state.step(Input::Tick, 12), [commit(1, 1, 4)]);
@@ -156,7 +156,7 @@ fn d_6_revoked_partition_that_does_not_drain_answers_with_what_is_finished() {
             },
             Action::Answer {
                 revocation: Revocation(1),
-                offsets: BTreeMap::from([(0, 8)])
+                offsets: BTreeMap::from([(0, (1, 8))])
             }
         ]
     );
@@ -291,7 +291,7 @@ impl World {
                     partition, offset, ..
                 } => self.commit(partition, offset)?,
                 Action::Answer { offsets, .. } => {
-                    for (partition, offset) in offsets {
+                    for (partition, (_, offset)) in offsets {
                         self.commit(partition, offset)?;
                     }
                 }

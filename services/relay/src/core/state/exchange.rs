@@ -133,7 +133,7 @@ pub struct Timing {
 impl Default for Timing {
     fn default() -> Self {
         Self {
-            sink_patience_us: 30_000_000,
+            sink_patience_us: 20_000_000,
             save_position_us: 10_000_000,
             drain_us: 10_000_000,
             startup_budget_us: 300_000_000,

@@ -170,6 +170,22 @@ fn a_stale_offset_is_remembered_over_looks() {
     claims(&mut play);
 }
 
+/// A group that has read the new topic to the very number of its old offset has passed, though the
+/// number never changed: after a while at rest it counts.
+#[test]
+fn a_stale_offset_that_the_new_topic_ends_at_is_not_waited_for_for_ever() {
+    let mut play = play(1);
+    let hop = Want::Hop(0);
+    play.answer(&hop, 0, Seen::Hop(vec![mark(0, 0, 3, 7)]));
+    play.answer(&hop, 1, Seen::Hop(vec![mark(0, 0, 5, 7)]));
+    for _ in 0..30 {
+        play.answer(&hop, 1, Seen::Hop(vec![mark(0, 0, 7, 7)]));
+        play.stands(Standing::OffsetLost);
+    }
+    play.answer(&hop, 1, Seen::Hop(vec![mark(0, 0, 7, 7)]));
+    claims(&mut play);
+}
+
 /// A topic made anew while its old end is waited for: the old target could never be reached.
 #[test]
 fn an_end_that_falls_lowers_the_target() {

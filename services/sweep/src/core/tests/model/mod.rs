@@ -1,7 +1,8 @@
 //! The whole decision over random histories: writers that commit late, roll back and draw ids
-//! long before; a relay that lags, dies, loses its slot; a broker that is away; ledger inserts that
-//! fail; a standby that takes over; offsets that are skipped and topics made anew; days that are dropped; two sweepers that
-//! crash at any step.
+//! long before; transactions that are prepared and outlive restarts; a relay that lags, dies, loses
+//! its slot; a broker that is away; ledger inserts that fail; a server that restarts and a standby
+//! that takes over; offsets that are skipped and topics made anew; days that are dropped; two
+//! sweepers that crash at any step.
 //!
 //! While it happens D-10 is checked at everything that is sent again and D-11 at every day that is
 //! dropped; afterwards, with the faults gone, every committed row must be delivered or have a
@@ -9,6 +10,7 @@
 
 mod sweeper;
 mod world;
+mod writers;
 
 use proptest::prelude::*;
 
@@ -32,6 +34,7 @@ enum Op {
     Cache,
     Begin,
     Write(usize),
+    Prepare(usize),
     End(usize, bool),
     StartRelay,
     StopRelay,
@@ -47,6 +50,8 @@ enum Op {
     Expire(usize),
     Broker(bool),
     RemovePost(usize),
+    /// Postgres is ended and started again.
+    Restart,
     /// A standby takes over: a new epoch.
     Promote,
     Flush,
@@ -63,10 +68,11 @@ enum Op {
 type Kind = (u32, fn(usize, bool) -> Op);
 
 /// What happens without any fault: here the sweep has nothing to do but to wait.
-const CALM: [Kind; 19] = [
+const CALM: [Kind; 20] = [
     (1, |_, _| Op::Cache),
     (4, |_, _| Op::Begin),
     (2, |index, _| Op::Write(index)),
+    (1, |index, _| Op::Prepare(index)),
     (3, |index, _| Op::End(index, true)),
     (1, |index, _| Op::End(index, false)),
     (2, |_, _| Op::StartRelay),
@@ -87,7 +93,7 @@ const CALM: [Kind; 19] = [
     (1, |index, _| Op::Request(index % 2)),
 ];
 
-const FAULTS: [Kind; 12] = [
+const FAULTS: [Kind; 13] = [
     (2, |_, _| Op::StopRelay),
     (1, |_, _| Op::DropSlot),
     (1, |_, _| Op::LoseSlot),
@@ -97,6 +103,7 @@ const FAULTS: [Kind; 12] = [
     (1, |index, flag| Op::Recreate(index, flag)),
     (2, |_, flag| Op::Broker(flag)),
     (1, |index, _| Op::RemovePost(index)),
+    (1, |_, _| Op::Restart),
     (1, |_, _| Op::Promote),
     (2, |index, flag| {
         Op::Sweep(index % 2, usize::from(flag), true)
@@ -150,6 +157,7 @@ impl Play {
             Op::Cache => world.cache(),
             Op::Begin => world.begin(),
             Op::Write(index) => world.write(index),
+            Op::Prepare(index) => world.prepare(index),
             Op::End(index, commits) => world.end(index, commits),
             Op::StartRelay => world.start_relay(),
             Op::StopRelay => world.stop_relay(),
@@ -169,8 +177,11 @@ impl Play {
                     world.ghosts.insert(id);
                 }
             }
-            Op::Promote => {
-                world.promote();
+            Op::Restart | Op::Promote => {
+                match op {
+                    Op::Promote => world.promote(),
+                    _ => world.restart(),
+                }
                 self.sweepers
                     .iter_mut()
                     .for_each(|sweeper| sweeper.disconnect(world));

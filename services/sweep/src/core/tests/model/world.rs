@@ -1,30 +1,23 @@
-//! The model's Postgres, relay, broker and fan-out: everything that the sweep only sees.
+//! The model's relay, broker, fan-out and ledger: everything that the sweep only sees. Who writes
+//! is in `writers`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use events::{EventId, EventType, IdRanges, Stage};
 
-use super::*;
+use super::{writers::Txn, *};
 use crate::core::{
     days::{Day, Finished, Row as DayRow, is_old, may_drop},
-    voids::{Snapshot, Void},
+    voids::Void,
 };
 
 pub(super) const PARTITIONS: usize = 2;
-
-/// An open transaction: it has drawn ids; prepared or not makes no difference to anyone.
-#[derive(Clone, Debug)]
-pub(super) struct Txn {
-    pub(super) ids: Vec<i64>,
-    pub(super) xid: Option<u64>,
-    day: Day,
-}
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     pub(super) lsn: u64,
     pub(super) created_us: Micros,
-    day: Day,
+    pub(super) day: Day,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -69,14 +62,14 @@ pub(super) struct World {
     pub(super) epoch: i64,
     /// Counts everything that happens.
     pub(super) step: u64,
-    next_id: i64,
+    pub(super) next_id: i64,
     pub(super) next_xid: u64,
     pub(super) lsn: u64,
     pub(super) day: Day,
     pub(super) open: Vec<Txn>,
-    cached: Vec<i64>,
+    pub(super) cached: Vec<i64>,
     /// Commits in order: (end, ids).
-    log: Vec<(u64, Vec<i64>)>,
+    pub(super) log: Vec<(u64, Vec<i64>)>,
     pub(super) rows: BTreeMap<i64, Row>,
     /// Rows ever committed.
     pub(super) committed: BTreeSet<i64>,
@@ -144,70 +137,6 @@ impl World {
         Micros(self.now as i64)
     }
 
-    pub(super) fn snapshot(&self) -> Snapshot {
-        let oldest = self.open.iter().filter_map(|txn| txn.xid).min();
-        Snapshot {
-            xmin: oldest.unwrap_or(self.next_xid),
-            now_us: self.clock(),
-        }
-    }
-
-    // ── Writers ─────────────────────────────────────────────────────────────────────────────
-
-    /// A session draws an id and keeps it, as with a cached sequence.
-    pub(super) fn cache(&mut self) {
-        self.cached.push(self.next_id);
-        self.next_id += 1;
-    }
-
-    /// A transaction begins with one fresh id, and one from the cache if there is one.
-    pub(super) fn begin(&mut self) {
-        let mut ids = vec![self.next_id];
-        self.next_id += 1;
-        ids.extend(self.cached.pop());
-        let day = self.day;
-        self.open.push(Txn {
-            ids,
-            xid: None,
-            day,
-        });
-    }
-
-    /// A transaction writes for the first time: until now it had no xid, only ids.
-    pub(super) fn write(&mut self, index: usize) {
-        let xid = self.next_xid;
-        if let Some(txn) = pick(&mut self.open, index)
-            && txn.xid.is_none()
-        {
-            txn.xid = Some(xid);
-            self.next_xid += 1;
-        }
-    }
-
-    pub(super) fn end(&mut self, index: usize, commits: bool) {
-        if self.open.is_empty() {
-            return;
-        }
-        let txn = self.open.remove(index % self.open.len());
-        if !commits {
-            return;
-        }
-        if txn.xid.is_none() {
-            self.next_xid += 1;
-        }
-        self.lsn += 10;
-        for id in &txn.ids {
-            let row = Row {
-                lsn: self.lsn,
-                created_us: self.clock(),
-                day: txn.day,
-            };
-            self.rows.insert(*id, row);
-            self.committed.insert(*id);
-        }
-        self.log.push((self.lsn, txn.ids));
-    }
-
     // ── Relay ───────────────────────────────────────────────────────────────────────────────
 
     pub(super) fn start_relay(&mut self) {
@@ -254,20 +183,23 @@ impl World {
         }
     }
 
-    /// A standby takes over: connections, open transactions and the slot are gone, ids go on far
-    /// above, and everything that exists is in doubt in every stage.
+    /// Postgres ends at once and starts again. The slot stays where it was; who had a connection
+    /// has none, and what was about to be entered is not.
+    pub(super) fn restart(&mut self) {
+        self.stop_relay();
+        self.end_sessions();
+        self.locks.clear();
+        self.lose_inserts();
+    }
+
+    /// A standby takes over: connections and the slot are gone, ids go on far above, and
+    /// everything that exists is in doubt in every stage.
     pub(super) fn promote(&mut self) {
+        self.restart();
         self.drop_slot();
         self.epoch += 1;
-        self.open.clear();
-        self.cached.clear();
-        self.locks.clear();
         self.next_id += 1_000;
         let doubted = IdRanges::from_ids(self.rows.keys().map(|id| EventId(*id)));
-        for (_, stage, id) in self.inserts.drain(..) {
-            // Of another epoch: refused.
-            self.lost[stage].insert(id);
-        }
         for stage in 0..2 {
             self.ledger[stage] = self.ledger[stage].subtract(&doubted);
             self.lost[stage].extend(self.rows.keys());
@@ -387,6 +319,13 @@ impl World {
         }
     }
 
+    /// No insert that is on its way arrives.
+    fn lose_inserts(&mut self) {
+        for (_, stage, id) in self.inserts.drain(..) {
+            self.lost[stage].insert(id);
+        }
+    }
+
     pub(super) fn flush(&mut self) {
         self.advance_to(self.now, true);
     }
@@ -453,9 +392,4 @@ impl World {
 
 pub(super) fn partition_of(id: i64) -> usize {
     id.rem_euclid(PARTITIONS as i64) as usize
-}
-
-fn pick<T>(list: &mut [T], index: usize) -> Option<&mut T> {
-    let len = list.len();
-    list.get_mut(index.checked_rem(len)?)
 }

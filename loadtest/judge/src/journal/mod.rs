@@ -6,8 +6,9 @@
 //! Bulk-loaded follows are acknowledged before everything, at 0.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::RangeInclusive;
 
-use events::{PostId, UserId};
+use events::{Micros, PostId, UserId};
 
 use crate::audience::{self, Change, Claim, EdgeChange};
 use crate::postgres::StoredPost;
@@ -56,6 +57,11 @@ pub struct Post {
 pub struct Journal {
     last: Seq,
     users: BTreeSet<UserId>,
+    user_ranges: Vec<RangeInclusive<UserId>>,
+    /// The stores hold what others did, in posts up to this one and in accounts not known here.
+    beside_others: Option<PostId>,
+    /// Follows that Postgres has from before this moment belong to the bulk load.
+    base_in_postgres: Option<Micros>,
     /// Followee → followers in ascending order.
     bulk: HashMap<UserId, Vec<UserId>>,
     /// Followee → follower → changes after the bulk load, in the order they were sent.
@@ -73,6 +79,46 @@ impl Journal {
     /// Notes accounts that exist. A row of any other account is foreign.
     pub fn know_users(&mut self, users: impl IntoIterator<Item = UserId>) {
         self.users.extend(users);
+    }
+
+    /// Notes accounts that exist, all of a range.
+    pub fn know_range(&mut self, users: RangeInclusive<UserId>) {
+        self.user_ranges.push(users);
+    }
+
+    /// Notes that the stores hold what others did: posts up to this one, and everything of
+    /// accounts that are not known here. Without it whatever is not of this journal is foreign.
+    pub fn beside_others(&mut self, posts_up_to: PostId) {
+        self.beside_others = Some(posts_up_to);
+    }
+
+    /// Notes that the follows of the bulk load are those that Postgres has from before `moment`,
+    /// when the judge looks.
+    pub fn base_in_postgres(&mut self, moment: Micros) {
+        self.base_in_postgres = Some(moment);
+    }
+
+    /// Where the bulk load ends in Postgres, when it has to be read from there.
+    pub(crate) const fn base_before(&self) -> Option<Micros> {
+        self.base_in_postgres
+    }
+
+    /// Adds the follows of one author that Postgres has from before the first operation. About an
+    /// edge that was changed since and that Postgres no longer shows as it was, nobody knows
+    /// whether it was there, unless the journal says so.
+    pub(crate) fn add_base(&mut self, followee: UserId, followers: Vec<UserId>) {
+        self.bulk_follows(followee, followers);
+        let bulk = self.bulk.get(&followee).map_or(&[][..], Vec::as_slice);
+        for (follower, changes) in self.changes.entry(followee).or_default() {
+            if bulk.binary_search(follower).is_err() {
+                let unsure = EdgeChange {
+                    change: Change::Follow,
+                    sent: 0,
+                    acked: None,
+                };
+                changes.insert(0, unsure);
+            }
+        }
     }
 
     /// Notes follows that were loaded before the first operation.
@@ -211,7 +257,24 @@ impl Journal {
 
     /// Whether the account exists.
     pub fn knows(&self, user: UserId) -> bool {
-        self.users.contains(&user)
+        self.users.contains(&user) || self.user_ranges.iter().any(|range| range.contains(&user))
+    }
+
+    /// Whether a post that this journal does not have, in this timeline, is somebody else's
+    /// business.
+    pub(crate) fn is_others(&self, owner: UserId, post: PostId) -> bool {
+        self.beside_others
+            .is_some_and(|up_to| post <= up_to || !self.knows(owner))
+    }
+
+    /// All posts of this journal are above this one.
+    pub(crate) fn first_above(&self) -> PostId {
+        self.beside_others.unwrap_or(PostId(i64::MIN))
+    }
+
+    /// Everybody who posted.
+    pub fn authors(&self) -> BTreeSet<UserId> {
+        self.posts.iter().map(|post| post.author).collect()
     }
 
     /// What the promise says about a post of `author` that was sent at `post_sent`, in the
@@ -285,58 +348,4 @@ impl Journal {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const AUTHOR: UserId = UserId(1);
-
-    #[test]
-    fn bulk_follows_come_before_everything_and_changes_after() {
-        let mut journal = Journal::new();
-        journal.bulk_follows(AUTHOR, [UserId(3), UserId(2), UserId(3)]);
-        let end = journal.edge_sent(Change::Unfollow, UserId(2), AUTHOR);
-        journal.edge_acked(end);
-        let begin = journal.edge_sent(Change::Follow, UserId(4), AUTHOR);
-        journal.edge_acked(begin);
-        let post = journal.post_sent(AUTHOR, "a");
-        let sent = journal.entry(post).unwrap().sent;
-        let claims = [2, 3, 4, 5].map(|owner| journal.claim(AUTHOR, UserId(owner), sent));
-        assert_eq!(
-            claims,
-            [Claim::MustNot, Claim::Must, Claim::Must, Claim::MustNot]
-        );
-        let must: BTreeSet<_> = journal.must_have(journal.entry(post).unwrap()).collect();
-        assert_eq!(must, BTreeSet::from([UserId(3), UserId(4)]));
-        assert_eq!(
-            journal.changed_readers(),
-            BTreeSet::from([UserId(2), UserId(4)])
-        );
-    }
-
-    #[test]
-    fn a_commit_that_nobody_was_told_about_is_found() {
-        let mut journal = Journal::new();
-        let post = journal.post_sent(AUTHOR, "a");
-        let stored = StoredPost {
-            id: PostId(9),
-            author: AUTHOR,
-            client_post_id: "a".into(),
-            deleted: false,
-        };
-        journal.settle(&[stored]);
-        assert_eq!(journal.entry(post).unwrap().id, Some(PostId(9)));
-        assert_eq!(journal.accepted(), 0);
-        assert_eq!(journal.post(PostId(9)).unwrap().client_post_id, "a");
-    }
-
-    #[test]
-    fn d_2_another_id_for_the_same_key_is_kept() {
-        let mut journal = Journal::new();
-        let post = journal.post_sent(AUTHOR, "a");
-        for id in [9, 9, 10] {
-            journal.post_acked(post, PostId(id));
-        }
-        assert_eq!(journal.entry(post).unwrap().other_ids, [PostId(10)]);
-        assert_eq!(journal.accepted(), 1);
-    }
-}
+mod tests;

@@ -9,12 +9,16 @@
 //! commits is seen by the next one's [`Claim::rows`]. A claim whose connection is lost, or that is
 //! idle for a minute, ends, and the block is free again.
 
+mod missing;
+
 use deadpool_postgres::Transaction;
 use events::{EventId, Micros, Stage};
-use tokio_postgres::{IsolationLevel, Row};
+use tokio_postgres::IsolationLevel;
 
 use crate::{
-    Client, Error, delivery_ledger, discarded, redelivery, stages,
+    Client, Error,
+    dead_letters::{self, DeadLetter},
+    delivery_ledger, discarded, redelivery,
     statement::{self, column},
 };
 
@@ -99,44 +103,15 @@ impl Claim<'_> {
     /// # Errors
     /// See [`Error::class`]. The claim is of no more use then.
     pub async fn rows(&self, stage: Stage, ids: &[EventId]) -> Result<Vec<ClaimRow>, Error> {
-        const SQL: &str = "with asked as (
-                select range_agg(int8range(id, id, '[]')) as ids from unnest($4::bigint[]) as id
-            ), passed as materialized (
-                select coalesce(range_agg(r), '{}') as ids
-                from tideline.delivery_ledger l, unnest(l.ids) as r
-                where l.stage = any($2) and l.ids && (select ids from asked)
-            ), missing as materialized (
-                select distinct id from unnest($4::bigint[]) as id, passed where not passed.ids @> id
-            )
-            select o.id, o.aggregatetype, o.aggregateid, o.type, o.created_at::text, tideline.micros(o.created_at),
-                o.partition_key, o.payload::text, o.traceparent,
-                case when o.aggregatetype = 'post' then exists (
-                    select from tideline.posts p
-                    where p.id = case when o.aggregateid ~ '^[0-9]{1,18}$' then o.aggregateid::bigint end) end,
-                coalesce(r.attempts, 0), tideline.micros(r.last_at),
-                exists (select from tideline.dead_letters d
-                        where d.stage = any($3) and d.event_id = o.id and d.state = 'open'),
-                (select x.reason from tideline.discarded x
-                 where x.stage = any($3) and x.event_id = o.id order by x.stage desc limit 1)
-            from missing m
-            join tideline.outbox o on o.id = m.id and o.id between $5 and $6
-            left join tideline.redelivery r on r.stage = $1 and r.event_id = m.id
-            order by o.id";
-        let (Some(lowest), Some(highest)) = (ids.iter().min(), ids.iter().max()) else {
-            return Ok(Vec::new());
-        };
-        let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
-        let params: statement::Params<'_> = &[
-            &stage.as_str(),
-            &stages::implying(stage),
-            &stages::finishing(stage),
-            &ids,
-            // Bounds let the partitions be read as a whole when many ids are asked for.
-            &lowest.0,
-            &highest.0,
-        ];
-        let rows = statement::all(&self.transaction, "read claimed rows", SQL, params).await?;
-        rows.iter().map(read).collect()
+        missing::rows(&self.transaction, stage, ids).await
+    }
+
+    /// Enters a dead letter, which counts when the claim is committed.
+    ///
+    /// # Errors
+    /// See [`Error::class`]. The claim is of no more use then.
+    pub async fn dead_letter(&self, letter: &DeadLetter) -> Result<(), Error> {
+        dead_letters::enter(&self.transaction, letter).await
     }
 
     /// Notes what was sent and acknowledged, and what was given up, and ends the claim. Ids that
@@ -164,25 +139,6 @@ impl Claim<'_> {
         }
         statement::commit(self.transaction).await
     }
-}
-
-fn read(row: &Row) -> Result<ClaimRow, Error> {
-    Ok(ClaimRow {
-        event: EventId(column(row, 0)?),
-        aggregate: column(row, 1)?,
-        subject: column(row, 2)?,
-        type_name: column(row, 3)?,
-        created_at_text: column(row, 4)?,
-        created_us: Micros(column(row, 5)?),
-        partition_key: column(row, 6)?,
-        payload: column(row, 7)?,
-        traceparent: column(row, 8)?,
-        post_exists: column(row, 9)?,
-        attempts: column::<i32>(row, 10)?.unsigned_abs(),
-        last_us: column::<Option<i64>>(row, 11)?.map(Micros),
-        dead_letter_open: column(row, 12)?,
-        discarded: column(row, 13)?,
-    })
 }
 
 impl std::fmt::Debug for Claim<'_> {

@@ -1,0 +1,4 @@
+//! Seeds that have to be clean, and bugs that have to be found.
+
+mod bugs;
+mod seeds;
