@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use crate::cargo;
+use crate::chaos;
 use crate::demo;
 use crate::failure::Failure;
 use crate::screen;
@@ -11,7 +12,7 @@ use crate::tidy;
 
 type Step = (&'static str, fn() -> Result<(), Failure>);
 
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     ("fmt", || cargo::run(&["fmt", "--all", "--check"], &[])),
     ("clippy", || {
         cargo::run(
@@ -34,6 +35,7 @@ const STEPS: [Step; 6] = [
         )
     }),
     ("test", || test::test(&[])),
+    ("chaos", || chaos::chaos(&["--quick".to_owned()])),
     // The demo replaces this process, so it has to come last.
     ("demo", || demo::demo(&["--once".to_owned()])),
 ];

@@ -80,6 +80,8 @@ const NORMAL: Edges = &[
             "timeline-store",
             "runtime",
             "http-api",
+            // A journal may name a made graph instead of its edges.
+            "graph",
         ],
     ),
     ("report", &[]),

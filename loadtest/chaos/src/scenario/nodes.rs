@@ -25,8 +25,11 @@ const ON_BROKERS: Cast = Cast {
     nodes: Nodes::ThreeBrokers,
     ..Cast::ONE_OF_EACH
 };
+/// Every row is written three times, on the same small machine: fewer posts, so that the nodes that
+/// are left keep up.
 const ON_CQL_NODES: Cast = Cast {
     nodes: Nodes::ThreeStores,
+    pace: Duration::from_millis(120),
     ..Cast::ONE_OF_EACH
 };
 
@@ -74,7 +77,10 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         sweep: Sweep::Silent,
         limit: LIMIT,
         quick: false,
-        stands: Stands::Green,
+        stands: Stands::Failing(
+            "the driver keeps sending to a CQL node that stands still, for up to a minute, and rows \
+             in flight to it hold the permits of all others",
+        ),
     },
     Scenario {
         name: "cql-below-quorum",
