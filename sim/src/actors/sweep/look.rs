@@ -1,5 +1,7 @@
 //! A look: rows first, a step later the mark; and the notes of gaps.
 
+use std::rc::Rc;
+
 use events::{EventType, IdRange, IdRanges, Stage};
 use sweep::core::{
     Look, Moment, Reader, Seen,
@@ -10,7 +12,7 @@ use super::{Half, LOOK_IDS, StageSweep};
 use crate::{
     bugs::Bug,
     invariants,
-    world::{World, postgres},
+    world::{World, postgres, row::Row},
 };
 
 /// Which transactions can still commit.
@@ -89,25 +91,7 @@ impl StageSweep {
                 .iter()
                 .fold(ranges, |ranges, void| ranges.subtract(&void.ids));
         }
-        let mut found: Vec<_> = world
-            .pg
-            .outbox
-            .values()
-            .filter(|row| ranges.contains(row.id))
-            .cloned()
-            .collect();
-        if world.has_bug(Bug::IdAboveLast) {
-            let highest = self.highest;
-            found.retain(|row| row.id.0 > highest);
-        }
-        let truncated = found.len() >= LOOK_IDS;
-        found.truncate(LOOK_IDS);
-        self.highest = found
-            .iter()
-            .map(|row| row.id.0)
-            .max()
-            .unwrap_or(0)
-            .max(self.highest);
+        let (found, truncated) = self.existing(&ranges, world);
         let everything = IdRanges::from_ids(found.iter().map(|row| row.id));
         let (accounted, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|row| {
             let event_type = EventType::from_name(row.type_name());
@@ -138,6 +122,30 @@ impl StageSweep {
         }
         self.reader.looked(&look);
         look
+    }
+
+    /// Rows that exist, as many as a look holds, and whether there may be more.
+    fn existing(&mut self, ranges: &IdRanges, world: &World) -> (Vec<Rc<Row>>, bool) {
+        let mut found: Vec<_> = world
+            .pg
+            .outbox
+            .values()
+            .filter(|row| ranges.contains(row.id))
+            .cloned()
+            .collect();
+        if world.has_bug(Bug::IdAboveLast) {
+            let highest = self.highest;
+            found.retain(|row| row.id.0 > highest);
+        }
+        let truncated = found.len() >= LOOK_IDS;
+        found.truncate(LOOK_IDS);
+        self.highest = found
+            .iter()
+            .map(|row| row.id.0)
+            .max()
+            .unwrap_or(0)
+            .max(self.highest);
+        (found, truncated)
     }
 
     /// The span's ids that the stage does not have and that nothing else finishes.

@@ -238,22 +238,24 @@ fn draw(world: &mut World, change: &Change, now: Micros) -> (Change, Event, Micr
             )
         }
         Change::Unfollow { followee, follower } => {
-            let edge = world.pg.edge(*followee, *follower);
-            let edge_us = edge.map_or(now, |edge| edge.edge_us);
-            let unfollow_us = now.max(edge_us.plus(1));
-            world
-                .pg
-                .follow_ends
-                .insert((*followee, *follower), unfollow_us);
-            let event = Event::FollowDeleted(FollowDeleted {
-                followee_id: UserId(*followee),
-                follower_id: UserId(*follower),
-                edge_us,
-                unfollow_us,
-            });
-            (change.clone(), event, unfollow_us)
+            let (event, at) = draw_unfollow(world, (*followee, *follower), now);
+            (change.clone(), event, at)
         }
     }
+}
+
+fn draw_unfollow(world: &mut World, pair: (i64, i64), now: Micros) -> (Event, Micros) {
+    let edge = world.pg.edge(pair.0, pair.1);
+    let edge_us = edge.map_or(now, |edge| edge.edge_us);
+    let unfollow_us = now.max(edge_us.plus(1));
+    world.pg.follow_ends.insert(pair, unfollow_us);
+    let event = Event::FollowDeleted(FollowDeleted {
+        followee_id: UserId(pair.0),
+        follower_id: UserId(pair.1),
+        edge_us,
+        unfollow_us,
+    });
+    (event, unfollow_us)
 }
 
 /// The rule of `tideline.next_id()`; where two transactions would draw one id, the second one has
