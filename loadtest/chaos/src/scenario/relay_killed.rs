@@ -154,6 +154,9 @@ async fn in_a_transaction(run: &mut Run) -> anyhow::Result<Proof> {
 async fn frozen(run: &mut Run) -> anyhow::Result<Proof> {
     let url = run.flow().pipeline().deployment().database_url();
     let timeout = Changed::walsender_timeout(url, TIMEOUT).await?;
+    // A relay reads the timeout when it connects.
+    run.stop("relay").await?;
+    run.start("relay", Service::Relay, &[]).await;
     run.signal("relay", Signal::Stop)?;
     let begun = Instant::now();
     let dropped = run

@@ -27,8 +27,6 @@ use crate::error::ConnectError;
 
 /// How often between two of the server's timeouts a status is sent (C22).
 const STATUSES_PER_TIMEOUT: u64 = 3;
-/// The interval for a server without a timeout, microseconds.
-const NO_TIMEOUT_US: u64 = 10_000_000;
 
 /// Opens streams.
 #[derive(Clone, Debug)]
@@ -108,10 +106,7 @@ impl Source {
                 .await?;
         }
         let timeout_us = slot::wal_sender_timeout_us(&mut connection).await?;
-        let status_interval_us = match timeout_us {
-            0 => NO_TIMEOUT_US,
-            timeout => timeout / STATUSES_PER_TIMEOUT,
-        };
+        let status_interval_us = timeout_us / STATUSES_PER_TIMEOUT;
         let version = connection
             .parameter("server_version")
             .unwrap_or("unknown")

@@ -101,7 +101,16 @@ pub(super) async fn look(connection: &mut Connection, slot: &str) -> Result<Foun
     }
 }
 
-/// The server's `wal_sender_timeout` on this connection, microseconds; 0 for none.
+/// Longest `wal_sender_timeout` that the relay leaves as it is, milliseconds.
+///
+/// A server that decodes a large transaction of others looks for our messages only when half of the
+/// timeout has passed (`WalSndUpdateProgress` in walsender.c), so a relay that counts unanswered
+/// messages has to wait for longer than that half. With the default of a minute it could not tell
+/// such a server from a dead one within half a minute.
+const LONGEST_TIMEOUT_MS: u64 = 24_000;
+
+/// The server's `wal_sender_timeout` on this connection, microseconds. One that is off, or longer
+/// than [`LONGEST_TIMEOUT_MS`], is set to that for this connection.
 pub(super) async fn wal_sender_timeout_us(
     connection: &mut Connection,
 ) -> Result<u64, ConnectError> {
@@ -110,7 +119,12 @@ pub(super) async fn wal_sender_timeout_us(
     let millis: u64 = text(&row, "setting")?
         .parse()
         .map_err(|_| ReplicationError::Answer { column: "setting" })?;
-    Ok(millis.saturating_mul(1_000))
+    if (1..=LONGEST_TIMEOUT_MS).contains(&millis) {
+        return Ok(millis * 1_000);
+    }
+    let sql = format!("SET wal_sender_timeout = {LONGEST_TIMEOUT_MS}");
+    let _no_rows = connection.query(&sql).await?;
+    Ok(LONGEST_TIMEOUT_MS * 1_000)
 }
 
 fn judge(slot: &str, connection: &Connection, row: &Row) -> Result<Found, ConnectError> {
