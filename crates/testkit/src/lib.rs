@@ -1,9 +1,9 @@
 //! Real servers, unique names and service processes for tests.
 //!
-//! Owns: the test instance of the sandbox (its own data, apart from `./x up`), a fresh
-//! deployment per test, service binaries built with crash points, what is done to connections
-//! ([`proxy`]), to single nodes ([`Brokers`], [`CqlNodes`]) and to clocks ([`clock`]), and waiting
-//! for a state with a deadline. Everything here panics with a reason: a missing server is a failure, never a skip.
+//! Owns: the test instance of the sandbox (its own data, apart from `./x up`), a fresh deployment
+//! per test, service binaries built with crash points, what is done to connections ([`proxy`]), to
+//! single nodes ([`Brokers`], [`CqlNodes`]) and to clocks ([`clock()`]), and waiting for a state with
+//! a deadline. Everything here panics with a reason: a missing server is a failure, never a skip.
 //!
 //! Does not own: what a test asserts. `./x test` stops the servers afterwards.
 

@@ -159,7 +159,7 @@ impl Flow {
     }
 
     /// Makes one more author, who is followed by this many accounts of their own, ids from
-    /// [`FIRST_FAN`].
+    /// `FIRST_FAN`.
     ///
     /// # Errors
     /// When Postgres refuses, or there is such an author already.

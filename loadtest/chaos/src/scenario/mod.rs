@@ -3,7 +3,7 @@
 //! One file for each family, which lists its own. To add a fault: an async function in its family
 //! and an entry in the family's list. The function answers what shows that the fault was hit, or
 //! nothing when it was not. Whether the system coped is the judge's to say, for all of them alike;
-//! what the judge cannot see, such as an exit code, is a complaint ([`Run::complain`]).
+//! what the judge cannot see, such as an exit code, is a complaint (`Run::complain`).
 
 mod account_damaged;
 mod api;
