@@ -46,7 +46,7 @@ enum What {
 #[derive(Clone, Copy, Debug, clap::Args)]
 struct Scale {
     /// Rows of the largest outbox; the others have a tenth and a fifth of it. A backlog that is
-    /// drained has a twenty-fifth of it.
+    /// drained has a tenth of it.
     #[arg(long, default_value_t = 5_000_000, value_parser = clap::value_parser!(i64).range(100_000..=50_000_000))]
     rows: i64,
     /// How often each thing is measured; the median counts.

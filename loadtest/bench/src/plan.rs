@@ -103,7 +103,7 @@ async fn travelling(
     Scale { rows, runs, .. }: Scale,
 ) -> anyhow::Result<Travelling> {
     let deployment = servers.deploy("flow").await?;
-    let backlog_rows = (rows / 25).max(FEWEST);
+    let backlog_rows = (rows / 10).max(FEWEST);
     say(&format!("backlog of {backlog_rows} rows: filling …"));
     let backlog = Backlog::make(&deployment, backlog_rows).await?;
     let rates = backlog.rates(runs, say).await?;
