@@ -258,7 +258,7 @@ fn a_silent_server_is_left() {
     for id in 0..4 {
         walk.step(insert(110, row(id, "9")));
     }
-    walk.now = walk.now.plus(20 * SECOND);
+    walk.now = walk.now.plus(19 * SECOND);
     assert!(
         !walk.step(Input::Tick).contains(&Action::Disconnect),
         "paused"
@@ -293,7 +293,7 @@ fn reading_pauses_and_resumes() {
 fn a_sink_without_progress_closes_the_replication_connection() {
     let mut walk = Walk::streaming();
     let tag = walk.transaction(1, 110, 120);
-    assert!(!walk.after(29 * SECOND).contains(&Action::Disconnect));
+    assert!(!walk.after(19 * SECOND).contains(&Action::Disconnect));
     let actions = walk.after(SECOND);
     assert!(
         actions.contains(&Action::Disconnect) && !actions.contains(&Action::RebuildSink),
