@@ -48,6 +48,7 @@ pub(crate) fn build_release() -> Result<(), Failure> {
         arguments.extend(["-p", package]);
     }
     // The simulator's deliberate bugs: nothing else has them.
-    arguments.extend(["--features", "sim/bugs"]);
+    // Named without its package: that name would be taken for its dependency of tests on itself.
+    arguments.extend(["--features", "bugs"]);
     run(&arguments, &[])
 }
