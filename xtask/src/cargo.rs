@@ -42,7 +42,9 @@ const TOOLS: [&str; 7] = ["cli", "demo", "load", "judge", "graph", "sim", "bench
 /// Builds the release programs of the services and all tools. Always the same set: another one
 /// would make cargo unify features anew and build half of it again.
 pub(crate) fn build_release() -> Result<(), Failure> {
-    screen::line("building release programs (the first time usually 5 min, then seconds) …");
+    screen::line(
+        "building release programs (from nothing about 12 min on two cores, then seconds) …",
+    );
     let mut arguments = vec!["build", "--release", "--bins"];
     for package in SERVICES.iter().chain(&TOOLS) {
         arguments.extend(["-p", package]);
