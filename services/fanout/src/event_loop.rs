@@ -44,8 +44,6 @@ pub(crate) struct EventLoop<S> {
     requests: Arc<Requests>,
     metrics: FanoutMetrics,
     health: Health,
-    /// The group took everything away while it did not answer, and has not been heard of since.
-    lost: bool,
     work: JoinSet<(Job, Ended)>,
     /// Cancels the work of a partition's generation.
     tokens: BTreeMap<(i32, u64), CancellationToken>,
@@ -75,7 +73,6 @@ impl<S: TimelineStore + Clone> EventLoop<S> {
             requests,
             metrics,
             health,
-            lost: false,
             work: JoinSet::new(),
             tokens: BTreeMap::new(),
             began: Instant::now(),
@@ -170,15 +167,13 @@ impl<S: TimelineStore + Clone> EventLoop<S> {
         }
     }
 
-    fn rebalanced(&mut self, input: &Input) {
+    fn rebalanced(&self, input: &Input) {
         let kind = match input {
             Input::Assigned { .. } => "assigned",
             Input::Revoked { lost: true, .. } => "lost",
             Input::Revoked { .. } => "revoked",
             _ => return,
         };
-        // A member that gets nothing is told so too, by an empty assignment.
-        self.lost = kind == "lost";
         self.metrics.rebalances.with_label_values(&[kind]).inc();
         tracing::info!(kind, input = ?input, "assignment changed");
         // The next owner may look into the ledger soon.
@@ -271,7 +266,7 @@ impl<S: TimelineStore + Clone> EventLoop<S> {
         self.health.turned();
         self.health.set(
             "consumer",
-            self.source.is_polling() && !self.lost,
+            self.source.is_polling() && !summary.lost,
             "polls its group, which answers, assigned or standby",
         );
         self.health.set(

@@ -142,6 +142,7 @@ pub struct State {
     draining: BTreeMap<Revocation, Draining>,
     outages: usize,
     paused: bool,
+    lost: bool,
 }
 
 #[derive(Debug)]
@@ -163,6 +164,8 @@ pub struct Summary {
     pub paused: bool,
     /// Revocations wait for their answer.
     pub draining: bool,
+    /// The group took everything away without asking, and has not been heard of since.
+    pub lost: bool,
 }
 
 impl State {
@@ -174,6 +177,7 @@ impl State {
             draining: BTreeMap::new(),
             outages: 0,
             paused: false,
+            lost: false,
         }
     }
 
@@ -185,6 +189,8 @@ impl State {
                 partitions,
                 generation,
             } => {
+                // A member that gets nothing is told so too, by an empty assignment.
+                self.lost = false;
                 for id in partitions {
                     let fresh = Partition::new(generation, self.limits.window);
                     let _before = self.partitions.insert(id, fresh);
@@ -237,6 +243,7 @@ impl State {
                 .unwrap_or(0),
             paused: self.paused,
             draining: !self.draining.is_empty(),
+            lost: self.lost,
         }
     }
 
@@ -281,6 +288,7 @@ impl State {
         now_us: u64,
         actions: &mut Vec<Action>,
     ) {
+        self.lost = lost;
         let taken: BTreeMap<_, _> = partitions
             .iter()
             .filter_map(|id| self.partitions.remove_entry(id))

@@ -88,7 +88,9 @@ fn records_and_acks_of_another_generation_count_for_nothing() {
             }
         ]
     );
+    assert!(state.summary(0).lost);
     assigned(&mut state, &[0], 2);
+    assert!(!state.summary(0).lost);
     assert_eq!(
         state.step(
             Input::Record {
