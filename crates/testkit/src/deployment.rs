@@ -7,9 +7,7 @@ use events::Namespace;
 use kafka::KafkaConfig;
 use tokio_postgres::NoTls;
 
-use crate::{
-    Brokers, Cluster, CqlNodes, Servers, names::unique, nodes::COPIES, wait::eventually_within,
-};
+use crate::{Cluster, Servers, ThreeNodes, names::unique, nodes::COPIES, wait::eventually_within};
 
 /// Nodes that have just been started take their time to find each other.
 const FOUND_WITHIN: Duration = Duration::from_secs(120);
@@ -23,9 +21,9 @@ pub struct Deployment {
     /// URL of the database `postgres` where its own is.
     maintenance_url: String,
     /// Its own brokers, if they are not the shared one.
-    brokers: Option<Brokers>,
+    brokers: Option<ThreeNodes>,
     /// Its own CQL nodes, if they are not the shared one.
-    nodes: Option<CqlNodes>,
+    nodes: Option<ThreeNodes>,
 }
 
 impl Deployment {
@@ -44,7 +42,7 @@ impl Deployment {
     /// When a server refuses.
     pub async fn on_three_brokers() -> Self {
         let maintenance_url = Servers::get().await.postgres_url("postgres");
-        let brokers = Brokers::launch().await;
+        let brokers = ThreeNodes::brokers().await;
         Self::at(maintenance_url, Some(brokers), None).await
     }
 
@@ -54,7 +52,7 @@ impl Deployment {
     /// When a server refuses.
     pub async fn on_three_cql_nodes() -> Self {
         let maintenance_url = Servers::get().await.postgres_url("postgres");
-        let nodes = CqlNodes::launch().await;
+        let nodes = ThreeNodes::cql().await;
         Self::at(maintenance_url, None, Some(nodes)).await
     }
 
@@ -68,8 +66,8 @@ impl Deployment {
 
     async fn at(
         maintenance_url: String,
-        brokers: Option<Brokers>,
-        nodes: Option<CqlNodes>,
+        brokers: Option<ThreeNodes>,
+        nodes: Option<ThreeNodes>,
     ) -> Self {
         let servers = Servers::get().await;
         let deployment = Self {
@@ -149,10 +147,10 @@ impl Deployment {
     /// Where its topics are.
     pub fn kafka_config(&self) -> KafkaConfig {
         KafkaConfig {
-            brokers: self
-                .brokers
-                .as_ref()
-                .map_or_else(|| self.servers.kafka_brokers(), Brokers::addresses),
+            brokers: self.brokers.as_ref().map_or_else(
+                || self.servers.kafka_brokers(),
+                |own| own.addresses().join(","),
+            ),
             namespace: self.namespace(),
             replication_factor: self.brokers.as_ref().map_or(1, |_| COPIES.cast_signed()),
         }
@@ -160,7 +158,7 @@ impl Deployment {
 
     /// Contact points of the CQL store.
     pub fn cql_nodes(&self) -> Vec<String> {
-        let own = self.nodes.as_ref().map(CqlNodes::addresses);
+        let own = self.nodes.as_ref().map(ThreeNodes::addresses);
         own.unwrap_or_else(|| vec![self.servers.cql_node()])
     }
 
@@ -172,7 +170,7 @@ impl Deployment {
     ///
     /// # Panics
     /// When it is on the shared one.
-    pub fn brokers(&self) -> &Brokers {
+    pub fn brokers(&self) -> &ThreeNodes {
         let own = self.brokers.as_ref();
         own.expect("a test that loses brokers has a deployment on three of them")
     }
@@ -181,7 +179,7 @@ impl Deployment {
     ///
     /// # Panics
     /// When it is on the shared one.
-    pub fn nodes(&self) -> &CqlNodes {
+    pub fn nodes(&self) -> &ThreeNodes {
         let own = self.nodes.as_ref();
         own.expect("a test that loses CQL nodes has a deployment on three of them")
     }

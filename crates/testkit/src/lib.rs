@@ -2,7 +2,7 @@
 //!
 //! Owns: the test instance of the sandbox (its own data, apart from `./x up`), a fresh deployment
 //! per test, service binaries built with crash points, what is done to connections ([`proxy`]), to
-//! single nodes ([`Brokers`], [`CqlNodes`]) and to clocks ([`clock()`]), and waiting for a state with
+//! single nodes ([`ThreeNodes`]) and to clocks ([`clock()`]), and waiting for a state with
 //! a deadline. Everything here panics with a reason: a missing server is a failure, never a skip.
 //!
 //! Does not own: what a test asserts. `./x test` stops the servers afterwards.
@@ -25,7 +25,7 @@ pub use cluster::{Backup, Cluster};
 pub use deployment::Deployment;
 pub use http::http_get;
 pub use names::{free_address, unique};
-pub use nodes::{Brokers, CqlNodes};
+pub use nodes::ThreeNodes;
 pub use pipeline::{Pipeline, ready};
 pub use proxy::{Direction, Fault, Proxy};
 pub use sandbox::{Clock, Server, Service, ServiceProcess, Signal};

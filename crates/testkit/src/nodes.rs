@@ -17,67 +17,25 @@ use crate::servers::instance;
 /// Copies of every topic and of the keyspace.
 pub(crate) const COPIES: u32 = 3;
 
-/// Three brokers and a controller. A record is taken when two brokers have it.
+/// Three servers of one kind, each with a copy of everything.
 #[derive(Debug)]
-pub struct Brokers(Arc<Nodes>);
+pub struct ThreeNodes(Arc<Nodes>);
 
-/// Three CQL nodes, each with a copy of everything.
-#[derive(Debug)]
-pub struct CqlNodes(Arc<Nodes>);
-
-impl Brokers {
-    /// Starts them, new and empty.
+impl ThreeNodes {
+    /// Starts three brokers and a controller, new and empty. A record is taken when two brokers
+    /// have it.
     ///
     /// # Panics
     /// When they do not start, or another cluster has the machine for 20 min.
-    pub async fn launch() -> Self {
+    pub async fn brokers() -> Self {
         Self(launch(Nodes::brokers).await)
     }
 
-    /// `host:port` of each, comma separated.
-    pub fn addresses(&self) -> String {
-        self.0.addresses().join(",")
-    }
-
-    /// Ends a broker, from 0, as a crash would.
+    /// Starts three CQL nodes, new and empty.
     ///
     /// # Panics
-    /// When it does not end.
-    pub async fn kill(&self, number: usize) {
-        on(&self.0, move |nodes| nodes.kill(number)).await;
-    }
-
-    /// Stops a broker, which hands its partitions over first.
-    ///
-    /// # Panics
-    /// When it does not end.
-    pub async fn stop(&self, number: usize) {
-        on(&self.0, move |nodes| nodes.stop(number)).await;
-    }
-
-    /// Starts a broker again and waits until it answers.
-    ///
-    /// # Panics
-    /// When it does not answer in time.
-    pub async fn start(&self, number: usize) {
-        on(&self.0, move |nodes| nodes.start(number)).await;
-    }
-
-    /// Sends a signal to a broker, as for a pause.
-    ///
-    /// # Panics
-    /// When it cannot be sent.
-    pub async fn signal(&self, number: usize, signal: Signal) {
-        on(&self.0, move |nodes| nodes.signal(number, signal)).await;
-    }
-}
-
-impl CqlNodes {
-    /// Starts them, new and empty.
-    ///
-    /// # Panics
-    /// When they do not start, or another cluster has the machine for 20 min.
-    pub async fn launch() -> Self {
+    /// As [`ThreeNodes::brokers`].
+    pub async fn cql() -> Self {
         Self(launch(Nodes::cql).await)
     }
 
@@ -94,7 +52,7 @@ impl CqlNodes {
         on(&self.0, move |nodes| nodes.kill(number)).await;
     }
 
-    /// Stops a node.
+    /// Stops a node in order: a broker hands its partitions over first.
     ///
     /// # Panics
     /// When it does not end.

@@ -106,9 +106,7 @@ enum Loss {
 async fn broker_lost(run: &mut Run) -> anyhow::Result<Proof> {
     let number = run.rng().usize(..COUNT);
     let brokers = run.flow().pipeline().deployment().brokers();
-    let addresses = brokers.addresses();
-    let address = addresses.split(',').nth(number).unwrap_or_default();
-    let address = address.to_owned();
+    let address = brokers.addresses().swap_remove(number);
     brokers.kill(number).await;
     let refused = TcpStream::connect(&address).await.is_err();
     let moved = goes_on(run, Stage::Delivered).await?;
