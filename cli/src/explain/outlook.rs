@@ -4,7 +4,7 @@
 //! it stands now; the sweep itself waits for the position of its own look.
 
 use database::{Client, clock};
-use events::{EventType, Hop, Stage};
+use events::{EventType, Hop, Stage, moment::rfc3339};
 use kafka::{Admin, KafkaConfig};
 use runtime::report::chain;
 use sweep::{
@@ -12,7 +12,7 @@ use sweep::{
     core::{Facts, Fate, Why, fate},
 };
 
-use crate::{config::Config, error::Error, moment::rfc3339};
+use crate::{config::Config, error::Error};
 
 use super::postgres::{self, Found, Notes, Position};
 

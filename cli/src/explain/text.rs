@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use events::{Micros, UserId};
-
-use crate::moment::rfc3339;
+use events::{Micros, UserId, moment::rfc3339};
 
 use super::{
     copies::Copies,

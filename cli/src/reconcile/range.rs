@@ -1,13 +1,13 @@
 //! The range of time that is compared.
 
 use database::{Client, clock};
-use events::{Micros, PostId};
+use events::{Micros, PostId, moment::rfc3339};
 use serde::Serialize;
 use sweep::when::When;
 
 use crate::{
     error::Error,
-    moment::{lowest_id, rfc3339},
+    moment::lowest_id,
     sql::{self, column},
 };
 

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use events::moment::rfc3339;
 use serde::Serialize;
-
-use crate::moment::rfc3339;
 
 use super::{
     difference::{Differences, Kind, Place},

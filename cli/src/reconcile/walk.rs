@@ -1,11 +1,11 @@
 //! The one pass over everything, and what it carries along.
 
 use database::{Client, delivery_ledger};
-use events::{EventId, Micros, PostId, Stage, UserId};
+use events::{EventId, Micros, PostId, Stage, UserId, moment::rfc3339};
 use serde::Serialize;
 use timeline_store::CqlTimelines;
 
-use crate::{config::Config, error::Error, moment::rfc3339, servers};
+use crate::{config::Config, error::Error, servers};
 
 use super::{
     Arguments,

@@ -13,6 +13,7 @@ pub mod class;
 pub mod envelope;
 pub mod id;
 pub mod id_ranges;
+pub mod moment;
 pub mod payload;
 pub mod registry;
 pub mod route;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use events::{Event, EventId, Micros, route::OutboxRow};
+use events::{Event, EventId, Micros, moment::rfc3339, route::OutboxRow};
 use pgoutput::{Cell, Column, Oid, Relation, ReplicaIdentity, Tuple};
 
 /// The number of the outbox.
@@ -165,29 +165,9 @@ pub(crate) fn relation() -> Relation {
     }
 }
 
-/// A moment as Postgres prints it, in UTC: the civil date of a count of days, by the usual cycle
-/// of 400 years.
+/// A moment as Postgres prints it, in UTC.
 fn text_of(at: Micros) -> String {
-    let (days, micros) = (
-        at.0.div_euclid(24 * Micros::HOUR),
-        at.0.rem_euclid(24 * Micros::HOUR),
-    );
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
-    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02} {hours:02}:{minutes:02}:{seconds:02}.{fraction:06}+00")
+    rfc3339(at).replace('T', " ").replace('Z', "+00")
 }
 
 #[cfg(test)]
