@@ -47,7 +47,8 @@ pub trait TimelineStore: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<StoredRow>, StoreError>> + Send;
 
     /// Hands every row of every timeline to `visit`, at most `page_rows` at a time, in no
-    /// particular order of owners. Returns the number of rows.
+    /// particular order of owners. Returns the number of rows. While the store does not answer,
+    /// the next page is asked for again, for half a minute.
     ///
     /// # Errors
     /// Part of the rows has been handed over.

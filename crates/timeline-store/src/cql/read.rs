@@ -1,9 +1,11 @@
 //! Timeline pages, single rows and the full scan.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
-use events::{Micros, PostId, UserId};
+use events::{Class, Micros, PostId, UserId};
 use scylla::response::PagingState;
+use tokio::time::Instant;
 
 use super::Shared;
 use crate::error::{Operation, StoreError};
@@ -19,6 +21,12 @@ impl ScanPosition {
         Self(PagingState::start())
     }
 }
+
+/// How long a full scan waits for a page. The driver takes some ten seconds to find a node again
+/// that was away, and a scan of hours should not start over for that.
+const SCAN_PATIENCE: Duration = Duration::from_secs(30);
+/// Between two attempts at a page.
+const SCAN_PAUSE: Duration = Duration::from_millis(500);
 
 impl Shared {
     pub(super) async fn page(
@@ -76,7 +84,7 @@ impl Shared {
         let mut total = 0;
         let mut position = ScanPosition::start();
         loop {
-            let (rows, next) = self.scan_page(page_rows, position).await?;
+            let (rows, next) = self.awaited_page(page_rows, position).await?;
             total += rows.len() as u64;
             if !rows.is_empty() {
                 visit(rows);
@@ -84,6 +92,26 @@ impl Shared {
             match next {
                 None => return Ok(total),
                 Some(next) => position = next,
+            }
+        }
+    }
+
+    /// A page, as soon as the store answers. A page is only read, so asking again is harmless.
+    async fn awaited_page(
+        &self,
+        page_rows: usize,
+        position: ScanPosition,
+    ) -> Result<(Vec<ScannedRow>, Option<ScanPosition>), StoreError> {
+        let deadline = Instant::now() + SCAN_PATIENCE;
+        loop {
+            match self.scan_page(page_rows, position.clone()).await {
+                Err(error)
+                    if matches!(error.class(), Class::Outage | Class::Unsure)
+                        && Instant::now() < deadline =>
+                {
+                    tokio::time::sleep(SCAN_PAUSE).await;
+                }
+                page => return page,
             }
         }
     }
