@@ -6,6 +6,7 @@
 use crate::cargo;
 use crate::failure::Failure;
 use crate::program;
+use crate::repository;
 use crate::run;
 
 const PROGRAM: &str = "load";
@@ -17,7 +18,16 @@ pub(crate) fn load(rest: &[String]) -> Result<(), Failure> {
     cargo::build_release()?;
     let mut words = vec![PROGRAM.to_owned()];
     words.extend_from_slice(rest);
+    words.extend(notes());
     run::supervised(&words)
+}
+
+/// What the report should say of the sandbox, and nobody can ask it for.
+fn notes() -> Vec<String> {
+    let versions = sandbox::server_versions().map(|(name, version)| format!("{name}={version}"));
+    let commit = repository::commit().map(|commit| format!("commit={commit}"));
+    let notes = versions.into_iter().chain(commit);
+    notes.flat_map(|note| ["--note".to_owned(), note]).collect()
 }
 
 /// Whether the call is a run against a deployment that it does not name.

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use sandbox::Instance;
 
@@ -9,6 +10,17 @@ use sandbox::Instance;
 pub(crate) fn root() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.parent().unwrap_or(package).to_owned()
+}
+
+/// The commit that is checked out, with a mark when files differ from it. None without git.
+pub(crate) fn commit() -> Option<String> {
+    let described = Command::new("git")
+        .args(["describe", "--always", "--dirty", "--abbrev=12"])
+        .current_dir(root())
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&described.stdout).trim().to_owned())
 }
 
 /// The sandbox that people use.

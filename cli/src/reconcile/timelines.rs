@@ -131,7 +131,7 @@ async fn still_followers(
         from tideline.posts p join tideline.follows f on f.followee_id = p.author_id
         where p.id = $1 and (p.deleted_at is not null) = $2 and f.follower_id = any($3)
           and ($2 or tideline.at_micros(f.edge_us) <= p.created_at)
-          and exists (select from tideline.delivery_ledger l where l.ids @> $4::bigint and l.stage = $5)
+          and tideline.has_entry($4, $5)
         order by 1";
     let EventId(event) = delivered.event;
     let owners: Vec<i64> = owners.iter().map(|owner| owner.0).collect();

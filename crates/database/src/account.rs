@@ -70,7 +70,8 @@ async fn of_window(client: &Client, stage: Stage, window: IdRange) -> Result<Acc
     const SQL: &str = "with passed as materialized (
             select coalesce(range_agg(r), '{}') as ids
             from tideline.delivery_ledger l, unnest(l.ids) as r
-            where l.stage = any($1) and l.ids && int8multirange(int8range($4, $5))
+            where l.stage = any($1) and l.block <= $7 and l.last_block >= $6
+              and l.ids && int8multirange(int8range($4, $5))
         ), letters as materialized (
             select coalesce(range_agg(int8range(event_id, event_id, '[]')), '{}') as ids
             from tideline.dead_letters
@@ -84,12 +85,15 @@ async fn of_window(client: &Client, stage: Stage, window: IdRange) -> Result<Acc
                     when (select ids from discards) @> o.id then 3 else 0 end as fate, count(*)
         from tideline.outbox o where o.type = any($3) and o.id >= $4 and o.id < $5
         group by fate";
+    let (first, last) = window.block_span();
     let params: statement::Params<'_> = &[
         &stages::implying(stage),
         &stages::finishing(stage),
         &stages::types(stage),
         &window.low,
         &window.high,
+        &first,
+        &last,
     ];
     let rows = statement::all(client, "read the account of a stage", SQL, params).await?;
     let mut account = Account::default();

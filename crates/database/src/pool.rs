@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, RecyclingMethod, Runtime};
+use deadpool_postgres::{Manager, ManagerConfig, QueueMode, RecyclingMethod, Runtime};
 use tokio_postgres::NoTls;
 
 use crate::{Error, statement};
@@ -46,6 +46,8 @@ impl Pool {
         let inner =
             deadpool_postgres::Pool::builder(Manager::from_config(config, NoTls, recycling))
                 .max_size(size)
+                // The one that was used last: its process has plans and catalogs at hand.
+                .queue_mode(QueueMode::Lifo)
                 .runtime(Runtime::Tokio1)
                 .wait_timeout(Some(WAIT))
                 .create_timeout(Some(WAIT))

@@ -105,8 +105,8 @@ pub async fn record_many(
 /// See [`Error::class`].
 pub async fn of_post(client: &Client, post: PostId) -> Result<Option<Status>, Error> {
     const SQL: &str = "select
-            exists (select from tideline.delivery_ledger where ids @> $1::bigint and stage = $2),
-            exists (select from tideline.delivery_ledger where ids @> $1::bigint and stage = $3),
+            tideline.has_entry($1, $2),
+            tideline.has_entry($1, $3),
             (select reason from tideline.dead_letters where event_id = $1 and state = 'open' order by id desc limit 1),
             d.audience, d.rows, d.first_row_us, d.last_row_us
         from (select 1) as q left join tideline.post_delivery d on d.event_id = $1";

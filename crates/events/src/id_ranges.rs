@@ -51,6 +51,13 @@ impl IdRange {
         self.low >= self.high
     }
 
+    /// The blocks that its first and its last id lie in. Of a range that holds nothing, the first
+    /// may lie above the last.
+    pub const fn block_span(self) -> (i64, i64) {
+        let last = EventId(self.high.saturating_sub(1));
+        (block_of(EventId(self.low)), block_of(last))
+    }
+
     /// How many ids it holds.
     pub const fn ids(self) -> u64 {
         if self.is_empty() {

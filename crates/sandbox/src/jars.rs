@@ -44,6 +44,11 @@ pub(crate) const CASSANDRA: JarSet = JarSet {
     artifacts: &[("org.apache.cassandra", "cassandra-all", "5.0.6")],
 };
 
+/// The Java servers and their versions; Postgres tells its own.
+pub fn server_versions() -> [(&'static str, &'static str); 2] {
+    [KAFKA, CASSANDRA].map(|set| (set.name, set.artifacts[0].2))
+}
+
 impl JarSet {
     /// Whether the set is there already, below the folder for all jars.
     pub(crate) fn complete(self, jars: &Path) -> bool {

@@ -45,6 +45,7 @@ mod service;
 pub use clock::Clock;
 pub use error::Error;
 pub use instance::{BehindProxy, Instance, State, Status};
+pub use jars::server_versions;
 pub use logs::tail;
 pub use node::Nodes;
 pub use postgres_tools::PostgresTools;

@@ -10,6 +10,7 @@ mod comparison;
 mod deployment;
 mod find;
 mod flow;
+mod idle;
 mod ledger;
 mod machine;
 mod numbers;

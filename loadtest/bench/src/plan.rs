@@ -11,7 +11,7 @@ use crate::{
     deployment::Servers,
     find,
     flow::Backlog,
-    ledger,
+    idle, ledger,
     machine::Machine,
     outbox::{GAP_EVERY, Outbox},
     process::FOLDER,
@@ -86,7 +86,7 @@ async fn finding(servers: &Servers, Scale { rows, runs, .. }: Scale) -> anyhow::
         by_missing.push(find::missing(&pool, &mut outbox, missing, runs, epoch).await?);
     }
     say("  rounds with nothing missing …");
-    let idle = find::idle(&pool, runs).await?;
+    let idle = idle::idle(&pool, runs).await?;
     say("  comparison: statements that read every row …");
     let whole_outbox = comparison::whole_outbox(&sql, runs).await?;
     Ok(Finding {

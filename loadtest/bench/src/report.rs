@@ -5,8 +5,9 @@ use serde::Serialize;
 
 use crate::{
     comparison::{Accounting, WholeOutbox},
-    find::{Found, Idle},
+    find::Found,
     flow::Rates,
+    idle::Idle,
     ledger::Size,
     machine::Machine,
     numbers::Runs,
@@ -181,6 +182,10 @@ impl Report {
                 target.name, target.digits, target.value
             ));
         }
+        if let Some(finding) = &self.finding {
+            let rested = finding.idle.rested_ms.median();
+            line.push_str(&format!(" idle_rested_ms={rested:.1}"));
+        }
         format!("{line} rows={}", self.rows)
     }
 }
@@ -210,6 +215,7 @@ impl Finding {
             ));
         }
         let round = "round with nothing missing, both stages, ms";
+        let page = self.idle.rested_page_us.median();
         lines.push(line(
             &format!("{round} of the database"),
             show(&self.idle.database_ms, 1),
@@ -219,6 +225,11 @@ impl Finding {
             &format!("{round} elapsed"),
             show(&self.idle.elapsed_ms, 1),
             String::new(),
+        ));
+        lines.push(line(
+            &format!("{round} of the database after 10 s of rest"),
+            show(&self.idle.rested_ms, 1),
+            format!("a page that rested: {page:.1} µs"),
         ));
         let size = &self.ledger;
         lines.extend([
@@ -337,6 +348,8 @@ mod tests {
                 idle: Idle {
                     elapsed_ms: runs(9.0),
                     database_ms: runs(7.5),
+                    rested_ms: runs(30.0),
+                    ..Idle::default()
                 },
                 ledger: Size {
                     ids: 5_000_000,
@@ -366,7 +379,7 @@ mod tests {
         assert_eq!(
             report().last_line(),
             "BENCH sweep find_ms_0_5m=40.0 find_ms_5m=61.2 ledger_kib_per_million=100.0 \
-             relay_cost_pct=2.0 redeliver_vs_relay=0.50 find_ms_1m=45.0 idle_round_ms=7.5 rows=5000000"
+             relay_cost_pct=2.0 redeliver_vs_relay=0.50 find_ms_1m=45.0 idle_round_ms=7.5 idle_rested_ms=30.0 rows=5000000"
         );
         let part = Report {
             finding: None,

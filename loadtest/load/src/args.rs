@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
+use report::Fact;
 use runtime::config::value::Span;
 
 use crate::scenario::Overrides;
@@ -78,6 +79,9 @@ pub struct Args {
     /// Metrics of a service, host:port or URL; may be repeated.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Vec<String>,
+    /// A line for the report that the deployment cannot be asked for: kafka=4.1.0; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = note)]
+    note: Vec<Fact>,
     #[arg(long, env = "TIDELINE_RELAY__ADMIN", hide = true)]
     relay_admin: Option<String>,
     #[arg(long, env = "TIDELINE_FANOUT__ADMIN", hide = true)]
@@ -155,12 +159,20 @@ impl Args {
                 .clone()
                 .unwrap_or_else(|| "tideline".to_owned()),
             metrics,
+            notes: self.note.clone(),
         }
     }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
     text.parse::<Span>().map(|span| span.0)
+}
+
+fn note(text: &str) -> Result<Fact, String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => Ok(Fact::new(name.trim(), value.trim())),
+        _ => Err("use NAME=VALUE, such as kafka=4.1.0".to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -184,6 +196,8 @@ mod tests {
             "h:2",
             "--metrics",
             "h:3",
+            "--note",
+            "kafka=4.1.0",
         ];
         let args = Args::of(words).unwrap();
         assert_eq!(args.scenario.as_deref(), Some("steady"));
@@ -191,6 +205,8 @@ mod tests {
         assert_eq!(args.overrides().duration, Some(Duration::from_secs(90)));
         assert_eq!(args.target().metrics, ["h:2", "h:3"]);
         assert_eq!(args.target().write_api, "h:1");
+        assert_eq!(args.target().notes, [Fact::new("kafka", "4.1.0")]);
+        assert!(Args::of(["load", "steady", "--note", "=4.1.0"]).is_err());
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub async fn play(
     let course = stage.run(plan, stop).await.map_err(Unfit::Gone)?;
     screen.say("everything is sent and settled, judging …");
     let found = stage.find(scenario, target, folder).await?;
-    let versions = versions(stage.pool.as_ref()).await;
+    let versions = versions(stage.pool.as_ref(), &target.notes).await;
     let tally = stage.shared.tally();
     let facts = Facts {
         scenario,
@@ -97,7 +97,7 @@ pub async fn play(
 }
 
 /// What was loaded, as far as it tells, and by what.
-async fn versions(pool: Option<&Pool>) -> Vec<Fact> {
+async fn versions(pool: Option<&Pool>, told: &[Fact]) -> Vec<Fact> {
     let mut versions = vec![Fact::new("load", env!("CARGO_PKG_VERSION"))];
     if let Some(pool) = pool
         && let Ok(client) = pool.get().await
@@ -106,6 +106,7 @@ async fn versions(pool: Option<&Pool>) -> Vec<Fact> {
     {
         versions.push(Fact::new("postgres", version));
     }
+    versions.extend_from_slice(told);
     versions
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use database::Pool;
 use events::{PostId, UserId};
+use report::Fact;
 use timeline_store::{CqlConfig, CqlTimelines};
 
 use crate::client::{Client, Failure, Tokens};
@@ -38,6 +39,8 @@ pub struct Target {
     pub keyspace: String,
     /// `host:port` or URLs of the services' metrics.
     pub metrics: Vec<String>,
+    /// What is told of it, for the report.
+    pub notes: Vec<Fact>,
 }
 
 impl Target {

@@ -50,7 +50,7 @@ pub async fn ranges(client: &Client, stage: Stage, within: IdRange) -> Result<Id
 /// # Errors
 /// See [`Error::class`].
 pub async fn contains(client: &Client, stage: Stage, id: EventId) -> Result<bool, Error> {
-    const SQL: &str = "select exists (select from tideline.delivery_ledger where ids @> $2::bigint and stage = $1)";
+    const SQL: &str = "select tideline.has_entry($2, $1)";
     let row = statement::one(
         client,
         "look into the ledger",
@@ -84,12 +84,20 @@ pub(crate) async fn passed<C: GenericClient>(
     stage: Stage,
     within: IdRange,
 ) -> Result<IdRanges, Error> {
-    // && finds the rows by the index on ids, also those that span blocks.
+    // The rows are found by the blocks they span.
     const SQL: &str = "with asked as (select int8multirange(int8range($2, $3)) as ids)
         select (coalesce(range_agg(r), '{}') * (select ids from asked))::text
         from tideline.delivery_ledger l, unnest(l.ids) as r
-        where l.stage = any($1) and l.ids && (select ids from asked)";
-    let params: statement::Params<'_> = &[&stages::implying(stage), &within.low, &within.high];
+        where l.stage = any($1) and l.block <= $5 and l.last_block >= $4
+          and l.ids && (select ids from asked)";
+    let (first, last) = within.block_span();
+    let params: statement::Params<'_> = &[
+        &stages::implying(stage),
+        &within.low,
+        &within.high,
+        &first,
+        &last,
+    ];
     let row = statement::one(client, "read the ledger", SQL, params).await?;
     parse(column(&row, 0)?)
 }

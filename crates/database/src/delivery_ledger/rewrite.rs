@@ -59,7 +59,8 @@ pub async fn compact_block(
 ) -> Result<Compacted, Error> {
     const ROWS: &str = "select entry, ids::text, epoch, tideline.micros(recorded_at)
         from tideline.delivery_ledger
-        where stage = $1 and ids && int8multirange(int8range($2::bigint * $3, ($2::bigint + 1) * $3))
+        where stage = $1 and block <= $2 and last_block >= $2
+          and ids && int8multirange(int8range($2::bigint * $3, ($2::bigint + 1) * $3))
         order by entry for update";
     let transaction = statement::begin(client).await?;
     beside(&transaction).await?;
@@ -171,15 +172,17 @@ pub(crate) async fn remove(
     const COUNT: &str = "select coalesce(sum(upper(r) - lower(r)), 0)::bigint from unnest((
             select range_agg(r) * $2::text::int8multirange
             from tideline.delivery_ledger l, unnest(l.ids) as r
-            where l.stage = any($1) and l.ids && $2::text::int8multirange)) as r";
+            where l.stage = any($1) and l.block <= $3 and l.last_block >= $3
+              and l.ids && $2::text::int8multirange)) as r";
     const UPDATE: &str = "update tideline.delivery_ledger set ids = ids - $2::text::int8multirange
-        where stage = any($1) and ids && $2::text::int8multirange";
+        where stage = any($1) and block <= $3 and last_block >= $3
+          and ids && $2::text::int8multirange";
     const EMPTY: &str =
         "delete from tideline.delivery_ledger where stage = any($1) and isempty(ids)";
     let mut removed = 0;
-    for (_, ids) in ids.blocks() {
+    for (block, ids) in ids.blocks() {
         let text = ids.to_string();
-        let params: statement::Params<'_> = &[&stages, &text];
+        let params: statement::Params<'_> = &[&stages, &text, &block];
         let row = statement::one(transaction, "count ids in the ledger", COUNT, params).await?;
         let found: i64 = column(&row, 0)?;
         if found > 0 {

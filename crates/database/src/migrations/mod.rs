@@ -31,7 +31,7 @@ const LOCK: i64 = 0x7469_6465_6c69_6e65;
 const DAYS_BEHIND: u32 = 1;
 
 /// Version, name and text of each migration, in order.
-const VERSIONS: [(i32, &str, &str); 2] = [
+const VERSIONS: [(i32, &str, &str); 3] = [
     (
         1,
         "V1__delivery",
@@ -41,6 +41,11 @@ const VERSIONS: [(i32, &str, &str); 2] = [
         2,
         "V2__account",
         include_str!("../../../../schemas/postgres/0002_account.sql"),
+    ),
+    (
+        3,
+        "V3__ledger_blocks",
+        include_str!("../../../../schemas/postgres/0003_ledger_blocks.sql"),
     ),
 ];
 

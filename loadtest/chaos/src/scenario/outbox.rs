@@ -197,13 +197,29 @@ async fn too_large(run: &mut Run) -> anyhow::Result<Proof> {
     )))
 }
 
-/// Inserts a row of no day; answers its id.
+/// Tries rows whose time is infinity, which Postgres has to refuse.
+///
+/// # Errors
+/// When it takes one, or does not answer.
+pub(super) async fn no_row_without_time(run: &Run) -> anyhow::Result<()> {
+    for created_at in ["infinity", "-infinity"] {
+        let row = Row { created_at, ..POST };
+        let Err(error) = insert(run, &row).await else {
+            anyhow::bail!("a row whose time is {created_at} was taken");
+        };
+        let told = format!("{error:#}");
+        anyhow::ensure!(told.contains("outbox_created_at_is_finite"), "{told}");
+    }
+    Ok(())
+}
+
+/// Inserts a row whose time a record's `ce_time` cannot carry; answers its id.
 ///
 /// # Errors
 /// When Postgres refuses.
-pub(super) async fn insert_without_time(run: &Run) -> anyhow::Result<EventId> {
+pub(super) async fn insert_beyond_records(run: &Run) -> anyhow::Result<EventId> {
     let row = Row {
-        created_at: "infinity",
+        created_at: "10000-01-01",
         ..POST
     };
     insert(run, &row).await
