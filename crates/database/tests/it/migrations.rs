@@ -9,6 +9,9 @@ use events::Class;
 
 use crate::fresh::{Fresh, PUBLICATION};
 
+/// How many there are.
+const VERSIONS: i32 = 3;
+
 #[tokio::test]
 async fn migrating_twice_changes_nothing() {
     let fresh = Fresh::empty().await;
@@ -16,12 +19,12 @@ async fn migrating_twice_changes_nothing() {
         migrations::verify(&fresh.pool).await,
         Err(Error::NotMigrated {
             found: 0,
-            expected: 2
+            expected: VERSIONS
         })
     ));
     let first = fresh.migrate().await;
     assert!(first.database_created && first.publication_created && first.epoch_started);
-    assert_eq!(first.applied.len(), 3);
+    assert_eq!(first.applied.len(), VERSIONS as usize);
     assert_eq!((first.days.created, first.days.present), (16, 0));
     assert_eq!(first.slot, SlotOutcome::Created);
     migrations::verify(&fresh.pool).await.unwrap();
@@ -52,7 +55,7 @@ async fn migrations_at_once_run_one_after_the_other() {
             .iter()
             .map(|report| report.applied.len())
             .sum::<usize>(),
-        2
+        VERSIONS as usize
     );
     assert_eq!(
         reports

@@ -76,3 +76,20 @@ async fn a_mark_lies_behind_what_was_committed_and_slots_move_and_go() {
     assert_eq!(error.class(), events::Class::Config, "{error:?}");
     fresh.end().await;
 }
+
+/// A row with such a time would be in no day and in no look.
+#[tokio::test]
+async fn a_time_that_is_infinite_is_refused() {
+    const SQL: &str = "insert into tideline.outbox
+            (aggregatetype, aggregateid, partition_key, type, payload, created_at)
+        values ('post', '1', '7', 'post.created.v1', '{}', $1::text::timestamptz)";
+    let fresh = Fresh::migrated().await;
+    let client = fresh.client().await;
+    for time in ["infinity", "-infinity"] {
+        let error = client.execute(SQL, &[&time]).await.unwrap_err();
+        let refused = error.as_db_error().and_then(|error| error.constraint());
+        assert_eq!(refused, Some("outbox_created_at_is_finite"));
+    }
+    client.execute(SQL, &[&"10000-01-01"]).await.unwrap();
+    fresh.end().await;
+}

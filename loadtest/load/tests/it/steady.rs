@@ -8,7 +8,7 @@ use load::play::{Played, play};
 use load::scenario::{Overrides, Scenario};
 use load::screen::Screen;
 use load::target::Target;
-use report::Outcome;
+use report::{Fact, Outcome};
 use testkit::{Pipeline, Service, ServiceProcess};
 use tokio::sync::watch;
 
@@ -90,6 +90,7 @@ fn target(pipeline: &Pipeline) -> Target {
             setting("TIDELINE_FANOUT__ADMIN"),
             setting("TIDELINE_SWEEP__ADMIN"),
         ],
+        notes: vec![Fact::new("told", "by the test")],
     }
 }
 
@@ -134,6 +135,7 @@ async fn a_small_run_is_measured_and_judged() {
         "{}",
         first.last_line
     );
+    assert!(first.run.versions.contains(&target.notes[0]));
     // The rows of the first run are no business of the second one.
     let second = played(
         BY_API,
