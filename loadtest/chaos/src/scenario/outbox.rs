@@ -218,7 +218,10 @@ pub(super) async fn no_row_without_time(run: &Run) -> anyhow::Result<()> {
 /// # Errors
 /// When Postgres refuses.
 pub(super) async fn insert_beyond_records(run: &Run) -> anyhow::Result<EventId> {
+    // Of no post: the sweep gives a row up whose post is not there, whatever its time.
     let row = Row {
+        aggregate: "follow",
+        type_name: "tideline.follow.created.v1",
         created_at: "10000-01-01",
         ..POST
     };
