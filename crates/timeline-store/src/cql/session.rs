@@ -14,6 +14,12 @@ use crate::error::StoreError;
 /// How long one TCP connection may take to open.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// How often the driver asks on each connection whether the node is there, and how long it waits
+/// for the answer. A node that stands still keeps its connections; with the
+/// driver's defaults (30 s each) it was sent requests for a minute.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// How long the whole of a new session may take.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -33,7 +39,9 @@ pub(crate) async fn open(
     let builder = SessionBuilder::new()
         .known_nodes(nodes)
         .default_execution_profile_handle(profile.into_handle())
-        .connection_timeout(CONNECTION_TIMEOUT);
+        .connection_timeout(CONNECTION_TIMEOUT)
+        .keepalive_interval(KEEPALIVE_INTERVAL)
+        .keepalive_timeout(KEEPALIVE_TIMEOUT);
     // Boxed because the driver's future is large.
     match tokio::time::timeout(SESSION_TIMEOUT, Box::pin(builder.build())).await {
         Ok(Ok(session)) => Ok(session),

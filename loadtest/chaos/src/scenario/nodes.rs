@@ -77,10 +77,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         sweep: Sweep::Silent,
         limit: LIMIT,
         quick: false,
-        stands: Stands::Failing(
-            "the driver keeps sending to a CQL node that stands still, for up to a minute, and rows \
-             in flight to it hold the permits of all others",
-        ),
+        stands: Stands::Green,
     },
     Scenario {
         name: "cql-below-quorum",
