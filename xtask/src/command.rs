@@ -82,7 +82,7 @@ const ALL: [(Command, &str, &str); 16] = [
     (
         Command::Bench,
         "bench",
-        "what the account costs and finding takes: `./x bench sweep`",
+        "what the account costs and finding takes (sweep), what load itself costs (generator)",
     ),
     (
         Command::Tidy,

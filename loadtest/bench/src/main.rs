@@ -1,4 +1,5 @@
-//! `./x bench sweep`: what the account costs, and what finding in it takes.
+//! `./x bench sweep`: what the account costs, and what finding in it takes. `./x bench generator`:
+//! what the load generator costs, and how late it is.
 //!
 //! Owns the order of the measurements. Each of them checks that it has measured what it says: the
 //! very ids that are missing are found, the ledger has every row that a relay has published, every
@@ -6,10 +7,12 @@
 //! machine may be busy. Exit code 0: everything was measured. 1: something could not be. 130:
 //! interrupted.
 
+mod answer;
 mod comparison;
 mod deployment;
 mod find;
 mod flow;
+mod generator;
 mod idle;
 mod ledger;
 mod machine;
@@ -41,6 +44,11 @@ struct Arguments {
 enum What {
     /// The account and the sweep.
     Sweep(Scale),
+    /// The load generator, against a server that only answers.
+    Generator(generator::Scale),
+    /// That server.
+    #[command(hide = true)]
+    Answer,
 }
 
 /// How much is measured.
@@ -68,7 +76,7 @@ enum Part {
 }
 
 fn main() -> ExitCode {
-    let What::Sweep(scale) = Arguments::parse().what;
+    let what = Arguments::parse().what;
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -76,11 +84,25 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    runtime.block_on(run(scale))
+    match what {
+        What::Sweep(scale) => runtime.block_on(sweep(scale)),
+        What::Generator(scale) => told(runtime.block_on(generator::measure(scale))),
+        What::Answer => told(runtime.block_on(answer::serve())),
+    }
+}
+
+fn told(outcome: anyhow::Result<()>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Measures, and removes what was made whatever happens.
-async fn run(scale: Scale) -> ExitCode {
+async fn sweep(scale: Scale) -> ExitCode {
     let servers = match Servers::lock().await {
         Ok(servers) => servers,
         Err(error) => {

@@ -313,7 +313,8 @@ fn line(name: &str, own: String, others: String) -> Line {
 }
 
 /// `12.3 (11.9-14.0)`.
-fn show(runs: &Runs, digits: usize) -> String {
+/// The median, and the least and the greatest in parentheses.
+pub(crate) fn show(runs: &Runs, digits: usize) -> String {
     let (least, greatest) = runs.spread();
     format!(
         "{:.digits$} ({least:.digits$}-{greatest:.digits$})",

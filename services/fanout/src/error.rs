@@ -71,6 +71,15 @@ pub enum FanoutError {
 }
 
 impl FanoutError {
+    /// A panic that was caught.
+    pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Self::Panicked {
+            text: text.unwrap_or_else(|| "no text".to_owned()),
+        }
+    }
+
     /// What the failure means for the record that met it (D-12).
     pub fn class(&self) -> Class {
         match self {
@@ -95,11 +104,11 @@ impl FanoutError {
             Self::Decode(error) => error.reason(),
             Self::Key { .. } => "key_mismatch",
             Self::PastHorizon { .. } => "past_horizon",
+            Self::Panicked { .. } => "panicked",
             Self::Database(_) => "database_refused",
             Self::Store(_) => "store_refused",
             Self::Kafka(_)
             | Self::DeadLetter(_)
-            | Self::Panicked { .. }
             | Self::Order { .. }
             | Self::ConsumerEnded
             | Self::Fenced { .. }

@@ -229,7 +229,7 @@ impl<S: TimelineStore + Clone> EventLoop<S> {
                 outcome = work => match outcome {
                     Ok(Ok(())) => Ended::Finished,
                     Ok(Err(error)) => Ended::Failed(error),
-                    Err(panic) => Ended::Failed(FanoutError::Panicked { text: text_of(&*panic) }),
+                    Err(panic) => Ended::Failed(FanoutError::panicked(&*panic)),
                 },
                 () = token.cancelled() => Ended::Abandoned,
             };
@@ -288,10 +288,4 @@ async fn expired(deadline: Option<tokio::time::Instant>) {
         Some(at) => sleep_until(at).await,
         None => std::future::pending().await,
     }
-}
-
-fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no text".to_owned())
 }

@@ -26,7 +26,8 @@
 //! | the broker fences the membership, as after an outage | the group is joined again; what was in work is done again |
 //! | that twice in a minute: another process has the same instance id | exit 64 |
 //! | configuration or rights are wrong | exit 64 |
-//! | a panic, or the consumer's client is unusable | exit 70; nothing is committed for it |
+//! | the work on a record panics | tried again; a dead letter (`panicked`) at the third time |
+//! | a panic elsewhere, or the consumer's client is unusable | exit 70; nothing is committed for it |
 
 pub mod config;
 pub mod core;

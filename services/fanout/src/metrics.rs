@@ -94,7 +94,7 @@ impl FanoutMetrics {
             )?,
             retries: counters(
                 "tideline_fanout_retries_total",
-                "Steps done again, by class of failure.",
+                "Steps done again, by class of failure; bug: the work on a record panicked.",
                 "class",
             )?,
             dead_letters: counters(
@@ -172,7 +172,7 @@ impl FanoutMetrics {
             let _zero = self.posts.with_label_values(&[outcome.as_str()]);
         }
         let _zero = self.posts.with_label_values(&["dead_letter"]);
-        for class in [Class::Outage, Class::Unsure] {
+        for class in [Class::Outage, Class::Unsure, Class::Bug] {
             let _zero = self.retries.with_label_values(&[class.as_str()]);
         }
         for audience in AudienceClass::ALL {

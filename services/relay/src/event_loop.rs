@@ -252,6 +252,7 @@ impl Running<'_> {
                 Action::Produce(tag, record) => {
                     self.parts.sink.produce(tag, record);
                     fail::fail_point!("relay::produced");
+                    self.parts.ledger.hand_over_due();
                 }
                 Action::DeadLetter(tag, letter) => {
                     self.parts.metrics.dead_letter(letter.reason);

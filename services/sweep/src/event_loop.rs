@@ -18,7 +18,7 @@ use tokio::{sync::watch, time::sleep};
 use crate::{
     core::{Claimed, Look, Moment, Next, Round, Seen, Standing, Want},
     error::SweepError,
-    metrics::{SweepMetrics, gauge},
+    metrics::SweepMetrics,
     requests::{Asked, Requests},
     sink::redeliver::Redeliver,
     source::{hops, life, missing::Looks},
@@ -366,26 +366,4 @@ pub(crate) const fn words(standing: Standing) -> &'static str {
              nothing is sent again until the group commits; start or restart it"
         }
     }
-}
-
-/// Puts the lag of a stage's groups into the gauge of what is in flight. Counted here and not from
-/// the ledger, so that the two can be compared (D-9).
-pub(crate) async fn measure_flight(places: &Places) -> Result<(), SweepError> {
-    let metrics = &places.metrics;
-    let unpublished = metrics
-        .missing
-        .with_label_values(&[Stage::Published.as_str()])
-        .get();
-    for stage in Stage::ALL {
-        let mut flight = unpublished;
-        for hop in stage.hops() {
-            let marks = hops::marks(&places.admin, &places.namespace, &hop).await?;
-            flight += hops::lag(&marks);
-        }
-        metrics
-            .in_flight
-            .with_label_values(&[stage.as_str()])
-            .set(gauge(flight));
-    }
-    Ok(())
 }

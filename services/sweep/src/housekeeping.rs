@@ -1,4 +1,4 @@
-//! What keeps the account small and the outbox writable: days, compaction, trimming, gauges.
+//! What keeps the account small and the outbox writable: days, compaction, trimming.
 //!
 //! Owns when each part is done. Promise: no part hinders another, a part that fails is told once
 //! and done again, and a day that cannot be dropped is tried with growing pauses, so that its lock
@@ -17,7 +17,7 @@ use crate::{
         voids,
     },
     error::SweepError,
-    event_loop::{Places, measure_flight},
+    event_loop::Places,
     metrics::{SweepMetrics, gauge},
     source::notes::{self, Notes},
 };
@@ -86,8 +86,6 @@ impl Housekeeping {
         self.judge("trim", trimmed);
         let merged = self.merge_gaps().await;
         self.judge("voids", merged);
-        let measured = measure_flight(&self.places).await;
-        self.judge("account", measured);
     }
 
     fn judge(&mut self, part: &'static str, outcome: Result<(), SweepError>) {

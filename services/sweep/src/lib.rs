@@ -8,7 +8,8 @@
 //!     ▲                                       └── wait ◀──────┘
 //!     └── redelivery, ledger, discarded ◀── commit of the claim, after every acknowledgement
 //!
-//!   housekeeping: days made and dropped, ledger rows folded, notes trimmed, gauges
+//!   housekeeping: days made and dropped, ledger rows folded, notes trimmed
+//!   flight:       lag of the groups ──▶ gauges; whether the broker answers ──▶ readiness
 //!   requests:     tideline.sweep_request ──▶ a look at once
 //! ```
 //!
@@ -30,6 +31,7 @@
 //! | a group does not move | nothing is sent, an alarm | `blocked` |
 //! | a topic was made anew | nothing is sent until its group commits again | `offset_lost` |
 //! | Kafka does not acknowledge | the claim is rolled back, the client made anew, the position read again | |
+//! | Kafka does not answer | not ready, within `interval` and the client's 10 s | |
 //! | Postgres is away | every step is done again; nothing is remembered that safety needs | |
 //! | another server answers (failover, restore) | a new epoch: looks of the old one are thrown away | |
 //! | a sweeper freezes or dies in a claim | its lock ends with its connection, after a minute at most | |
@@ -44,6 +46,7 @@ pub mod config;
 pub mod core;
 pub mod error;
 mod event_loop;
+mod flight;
 mod housekeeping;
 pub mod metrics;
 pub mod once;
@@ -158,6 +161,12 @@ async fn serve(
         config.sweep.housekeeping.0,
     );
     tasks.spawn(housekeeping.run(shutdown.clone()));
+    tasks.spawn(flight::watch(
+        parts.places.clone(),
+        parts.health.clone(),
+        config.sweep.interval.0,
+        shutdown.clone(),
+    ));
     parts.health.started();
     tracing::info!(mode = ?config.sweep.mode, "sweep started");
     supervise(tasks, shutdown, &parts.health).await

@@ -21,7 +21,9 @@ const STEPS: [&str; 5] = ["look", "slot", "hop", "probe", "claim"];
 /// What became of an outbox day.
 const DAYS: [&str; 4] = ["kept", "made", "dropped", "held"];
 /// What the housekeeping does.
-const CHORES: [&str; 6] = ["days", "drop", "compact", "trim", "voids", "account"];
+const CHORES: [&str; 6] = ["days", "drop", "compact", "trim", "voids", CHORE_ACCOUNT];
+/// The one of them that asks the broker.
+pub(crate) const CHORE_ACCOUNT: &str = "account";
 
 /// The metrics of one process.
 #[derive(Clone, Debug)]

@@ -129,7 +129,12 @@ const NORMAL: Edges = &[
         ],
     ),
     // Measures the programs, and the sweep's look from inside; nothing depends on it.
-    ("bench", &["events", "database", "kafka", "sweep"]),
+    (
+        "bench",
+        &[
+            "events", "database", "kafka", "sweep", "graph", "judge", "load", "report",
+        ],
+    ),
     // Drives the pure cores of the services; nothing depends on it.
     (
         "sim",

@@ -1,5 +1,7 @@
 //! Every service is asked to stop under load, and leaves nothing to be done twice.
 
+use std::time::Duration;
+
 use anyhow::Context;
 use events::{Stage, topic::TopicKind};
 use kafka::Admin;
@@ -7,6 +9,9 @@ use testkit::Service;
 
 use super::{Cast, LIMIT, Proof, Scenario, Stands, Sweep};
 use crate::{Run, census};
+
+/// Long enough for a request to meet the absence: the load asks several times a second.
+const AWAY: Duration = Duration::from_secs(1);
 
 /// The faults of this family.
 pub(super) const SCENARIOS: &[Scenario] = &[Scenario {
@@ -44,6 +49,9 @@ async fn graceful(run: &mut Run) -> anyhow::Result<Proof> {
             run.stop(name).await?;
             if service == Service::Fanout {
                 uncommitted(run).await?;
+            }
+            if service == Service::WriteApi {
+                tokio::time::sleep(AWAY).await;
             }
             run.start(name, service, &[]).await;
             if service == Service::WriteApi {

@@ -8,6 +8,9 @@ use events::Class;
 pub const FIRST: Duration = Duration::from_millis(100);
 /// The longest pause.
 pub const LONGEST: Duration = Duration::from_secs(5);
+/// The work on one record may panic so often. Then the record is at fault, and the rest of its
+/// partition should not wait for it.
+pub const MOST_PANICS: u32 = 3;
 
 /// What follows a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +32,15 @@ pub fn verdict(class: Class, failures: u32, jitter: f64) -> Verdict {
         Class::Outage | Class::Unsure => Verdict::Again(pause(failures, jitter)),
         Class::Record => Verdict::DeadLetter,
         Class::Config | Class::Bug => Verdict::Stop(class),
+    }
+}
+
+/// Judges panic number `panics` (1 is the first) of the work on one record.
+pub fn after_panic(panics: u32, jitter: f64) -> Verdict {
+    if panics < MOST_PANICS {
+        Verdict::Again(pause(panics, jitter))
+    } else {
+        Verdict::DeadLetter
     }
 }
 
@@ -59,6 +71,14 @@ mod tests {
                 assert_eq!(verdict(class, failures, 0.3), Verdict::Stop(class));
             }
         }
+    }
+
+    #[test]
+    fn a_record_that_panics_is_tried_apart_and_then_given_up() {
+        for panics in 1..MOST_PANICS {
+            assert!(matches!(after_panic(panics, 0.3), Verdict::Again(_)));
+        }
+        assert_eq!(after_panic(MOST_PANICS, 0.3), Verdict::DeadLetter);
     }
 
     #[test]

@@ -5,10 +5,14 @@
 //! after that may its offset move (D-6). An outage of anything is waited out, never skipped
 //! (D-12).
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    panic::AssertUnwindSafe,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use database::post_delivery;
-use events::{Event, EventId, PostId, envelope};
+use events::{Class, Event, EventId, PostId, envelope};
+use futures::FutureExt;
 use kafka::{Consumed, dead_letters};
 use runtime::report::chain;
 use timeline_store::TimelineStore;
@@ -17,6 +21,7 @@ use crate::{
     core::{
         delivery::Outcome,
         plan::{self, AudienceClass, Plan, Post},
+        retry::{self, Verdict},
     },
     error::FanoutError,
     lane::{
@@ -60,7 +65,7 @@ impl<S: TimelineStore> Posts<S> {
             self.count(Outcome::Nothing.as_str());
             return Ok(());
         };
-        match self.driver.deliver(plan).await {
+        match self.deliver(plan, post.id).await {
             Ok(report) if report.outcome == Outcome::PastHorizon => {
                 let error = FanoutError::PastHorizon { post: post.id };
                 self.bury(&record, "plan", &error, 1, Some(event_id), Some(post.id))
@@ -82,6 +87,37 @@ impl<S: TimelineStore> Posts<S> {
                 .await
             }
             Err(Failure::Stop(error)) => Err(error),
+        }
+    }
+
+    /// Delivers. A panic is caught and the work done again, which is harmless (D-7); after
+    /// [`retry::MOST_PANICS`] the record is given up.
+    async fn deliver(&self, plan: Plan, post: PostId) -> Result<Report, Failure> {
+        let mut panics = 0;
+        loop {
+            let work = async {
+                poison(post);
+                self.driver.deliver(plan).await
+            };
+            let error = match AssertUnwindSafe(work).catch_unwind().await {
+                Ok(outcome) => return outcome,
+                Err(panic) => FanoutError::panicked(&*panic),
+            };
+            panics += 1;
+            match retry::after_panic(panics, fastrand::f64()) {
+                Verdict::Again(pause) => {
+                    let class = [Class::Bug.as_str()];
+                    self.metrics.retries.with_label_values(&class).inc();
+                    tracing::error!(post = post.0, panics, error = %chain(&error), "work on a record panicked, trying again");
+                    tokio::time::sleep(pause).await;
+                }
+                Verdict::DeadLetter | Verdict::Stop(_) => {
+                    return Err(Failure::Record {
+                        error,
+                        attempts: panics,
+                    });
+                }
+            }
         }
     }
 
@@ -176,6 +212,16 @@ impl<S: TimelineStore> Posts<S> {
     fn count(&self, result: &str) {
         self.metrics.posts.with_label_values(&[result]).inc();
     }
+}
+
+/// Panics for the post that a fault test names.
+fn poison(post: PostId) {
+    // Without the feature `crash-points` there is no fault point, and nobody asks.
+    let _post = post;
+    fail::fail_point!("fanout::poisoned-post", |named| {
+        let is_it = named.is_some_and(|named| named == post.0.to_string());
+        assert!(!is_it, "a fault test made the work on post {post} panic");
+    });
 }
 
 /// Event id, event and epoch of a record whose key is the event's. No epoch: the source is not an

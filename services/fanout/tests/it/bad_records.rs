@@ -102,6 +102,32 @@ async fn undecodable_records_are_stored_and_the_lane_goes_on() {
     member.stop().await;
 }
 
+/// The rest of the partition does not wait for a record that panics each time.
+#[cfg(feature = "crash-points")]
+#[tokio::test]
+async fn a_record_that_panics_is_a_dead_letter_after_some_tries() {
+    let stage = Stage::new().await;
+    let (author, _) = stage.author(1).await;
+    let member = stage.start();
+    let (id, poisoned) = stage.post(author).await;
+    // Other tests of this process have posts of their own.
+    let named = format!("return({})", poisoned.post_id.0);
+    fail::cfg("fanout::poisoned-post", &named).expect("a fault point");
+    let _at = stage
+        .produce(id, &Event::PostCreated(poisoned.clone()))
+        .await;
+    let (id, post) = stage.post(author).await;
+    let position = stage.produce(id, &Event::PostCreated(post.clone())).await;
+    stage.committed(position).await;
+    assert!(stage.rows(poisoned.post_id).await.is_empty());
+    assert_eq!(stage.rows(post.post_id).await.len(), 1);
+    let letters = letters(&stage, 1).await;
+    assert_eq!(letters[0].header(dead_letters::REASON), Some("panicked"));
+    assert_eq!(letters[0].header(dead_letters::STEP), Some("deliver"));
+    fail::remove("fanout::poisoned-post");
+    member.stop().await;
+}
+
 /// D-8: a post past the tombstone horizon is not written, and accounted for.
 #[tokio::test]
 async fn d_8_post_past_the_horizon_is_a_dead_letter() {
