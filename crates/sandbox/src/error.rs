@@ -111,6 +111,8 @@ pub enum Error {
     },
     /// The library that fakes a process's clock is not installed.
     NoFaketime,
+    /// The library that gives a process host names of its own is not installed.
+    NoNssWrapper,
     /// An HTTP request to a service's admin port got no proper answer.
     Admin {
         /// The URL.
@@ -197,6 +199,10 @@ impl fmt::Display for Error {
             Self::NoFaketime => f.write_str(
                 "no libfaketimeMT.so.1 found (looked at /usr/lib/*/faketime and /usr/lib/faketime), it \
                  moves the clock of one process: apt-get install libfaketime",
+            ),
+            Self::NoNssWrapper => f.write_str(
+                "no libnss_wrapper.so found (looked at /usr/lib/* and /usr/lib), it gives one process \
+                 host names of its own: apt-get install libnss-wrapper",
             ),
             Self::Admin { url, answer } => write!(f, "GET {url} got no proper answer: {answer}"),
         }

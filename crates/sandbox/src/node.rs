@@ -84,7 +84,7 @@ impl Nodes {
             id,
             listeners: vec![(name, port)],
             advertised: if roles == "broker" {
-                vec![(name, port)]
+                vec![(name, kafka::LOOPBACK, port)]
             } else {
                 Vec::new()
             },

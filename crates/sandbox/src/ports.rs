@@ -12,8 +12,8 @@ const FIRST: u16 = 17400;
 const STEP: u16 = 20;
 const BLOCKS: u16 = 20;
 
-/// Offsets that are used; 15 to 19 are spare.
-const USED: [u16; 15] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14];
+/// Offsets that are used; 17 to 19 are spare.
+const USED: [u16; 17] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
 
 /// One block of ports, named by its first port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +132,16 @@ impl Ports {
     pub(crate) fn sweep_admin(self) -> u16 {
         self.base + 14
     }
+
+    /// Where the broker listens for what comes by its name.
+    pub(crate) fn kafka_behind_name(self) -> u16 {
+        self.base + 15
+    }
+
+    /// Where the broker sends clients that came there, at whatever address its name has.
+    pub(crate) fn kafka_named(self) -> u16 {
+        self.base + 16
+    }
 }
 
 /// Whether something listens on the port already.
@@ -159,7 +169,7 @@ mod tests {
     #[test]
     fn spare_offsets_do_not_matter() {
         let wish = Ports::preferred("sandbox");
-        let got = Ports::choose(wish, &|port| port == 17415).expect("a block");
+        let got = Ports::choose(wish, &|port| port == 17417).expect("a block");
         assert_eq!(got, wish);
     }
 

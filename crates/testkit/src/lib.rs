@@ -7,6 +7,7 @@
 //!
 //! Does not own: what a test asserts. `./x test` stops the servers afterwards.
 
+mod addresses;
 mod binaries;
 mod clock;
 mod cluster;
@@ -19,6 +20,7 @@ pub mod proxy;
 mod servers;
 mod wait;
 
+pub use addresses::Addresses;
 pub use binaries::binary;
 pub use clock::clock;
 pub use cluster::{Backup, Cluster};

@@ -13,7 +13,8 @@ use anyhow::{Context, bail, ensure};
 use events::{EventId, Stage};
 use fastrand::Rng;
 use testkit::{
-    Deployment, Pipeline, Proxy, Service, ServiceProcess, Signal, free_address, proxy, ready,
+    Addresses, Deployment, Pipeline, Proxy, Service, ServiceProcess, Signal, free_address, proxy,
+    ready,
 };
 
 use crate::{
@@ -51,6 +52,8 @@ pub struct Run {
     load: Option<Load>,
     processes: BTreeMap<&'static str, ServiceProcess>,
     proxies: BTreeMap<Link, Proxy>,
+    /// Names that the services know their servers by.
+    addresses: Option<Addresses>,
     /// Settings that lead the services through the proxies.
     through: Vec<(String, String)>,
     flow: Flow,
@@ -77,6 +80,7 @@ impl Run {
         let mut run = Self {
             flow,
             proxies: BTreeMap::new(),
+            addresses: None,
             through: Vec::new(),
             rng: Rng::with_seed(seed),
             load: None,
@@ -143,6 +147,11 @@ impl Run {
     pub(crate) fn proxy(&self, link: Link) -> anyhow::Result<&Proxy> {
         let found = self.proxies.get(&link);
         found.with_context(|| format!("there is no proxy in front of {link:?}"))
+    }
+
+    /// Keeps names for as long as there are services that know their servers by them.
+    pub(crate) fn keep(&mut self, addresses: Addresses) {
+        self.addresses = Some(addresses);
     }
 
     /// The deployment.

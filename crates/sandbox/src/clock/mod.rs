@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error::Error;
+use crate::preload;
 
-const LIBRARY: &str = "libfaketimeMT.so.1";
+const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
 const CONDITION: &str = include_str!("condition.c");
 
 /// A clock. Every process that was started with [`Clock::env`] goes by it.
@@ -33,7 +34,7 @@ impl Clock {
     /// # Errors
     /// [`Error::NoFaketime`], when there is no C compiler, or when the file cannot be written.
     pub fn new(file: &Path) -> Result<Self, Error> {
-        let library = find().ok_or(Error::NoFaketime)?;
+        let library = preload::find(LIBRARY).ok_or(Error::NoFaketime)?;
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder).map_err(|e| Error::file("creating", folder, e))?;
         }
@@ -104,18 +105,6 @@ fn compile(file: &Path) -> Result<PathBuf, Error> {
         doing: "compiling what libfaketime lacks".to_owned(),
         output: String::from_utf8_lossy(&output.stderr).into_owned(),
     })
-}
-
-/// The installed library: Debian has it below a folder for the processor.
-fn find() -> Option<PathBuf> {
-    let folders = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
-    let mut folders: Vec<PathBuf> = folders.map(|entry| entry.path()).collect();
-    folders.sort();
-    folders.push(PathBuf::from("/usr/lib"));
-    let mut paths = folders
-        .into_iter()
-        .map(|folder| folder.join("faketime").join(LIBRARY));
-    paths.find(|path| path.is_file())
 }
 
 #[cfg(test)]

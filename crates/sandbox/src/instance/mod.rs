@@ -63,6 +63,15 @@ pub struct BehindProxy {
     pub broker: String,
 }
 
+/// A listener of the broker that sends clients to [`crate::BROKER_NAME`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BehindName {
+    /// The port that clients are sent to.
+    pub port: u16,
+    /// Where whoever listens there has to connect to, `host:port`.
+    pub broker: String,
+}
+
 /// A set of servers with its own data, ports and logs.
 #[derive(Debug, Clone)]
 pub struct Instance {
@@ -183,6 +192,15 @@ impl Instance {
         BehindProxy {
             proxy: format!("127.0.0.1:{}", ports.kafka_proxy()),
             broker: format!("127.0.0.1:{}", ports.kafka_behind_proxy()),
+        }
+    }
+
+    /// The broker's third door, for clients that find it by a name.
+    pub fn broker_behind_name(&self) -> BehindName {
+        let ports = self.home.ports;
+        BehindName {
+            port: ports.kafka_named(),
+            broker: format!("127.0.0.1:{}", ports.kafka_behind_name()),
         }
     }
 

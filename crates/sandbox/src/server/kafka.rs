@@ -24,6 +24,11 @@ appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = %d{HH:mm:ss.SSS} %-5p %c{1} %m%n
 ";
 
+pub(crate) const LOOPBACK: &str = "127.0.0.1";
+
+/// The name of the single broker, for clients to whom somebody has told what address it has.
+pub const BROKER_NAME: &str = "broker.tideline.test";
+
 /// What one process is to its cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
@@ -32,7 +37,7 @@ pub(crate) struct Layout {
     /// Where each listener listens, by its name.
     pub(crate) listeners: Vec<(&'static str, u16)>,
     /// Where clients of a listener are sent, by its name.
-    pub(crate) advertised: Vec<(&'static str, u16)>,
+    pub(crate) advertised: Vec<(&'static str, &'static str, u16)>,
     pub(crate) controller_id: u16,
     pub(crate) controller_port: u16,
     /// Copies of everything that has no number of its own.
@@ -52,11 +57,13 @@ impl Layout {
             listeners: vec![
                 ("PLAINTEXT", ports.kafka()),
                 ("PROXIED", ports.kafka_behind_proxy()),
+                ("NAMED", ports.kafka_behind_name()),
                 ("CONTROLLER", ports.kafka_controller()),
             ],
             advertised: vec![
-                ("PLAINTEXT", ports.kafka()),
-                ("PROXIED", ports.kafka_proxy()),
+                ("PLAINTEXT", LOOPBACK, ports.kafka()),
+                ("PROXIED", LOOPBACK, ports.kafka_proxy()),
+                ("NAMED", BROKER_NAME, ports.kafka_named()),
             ],
             controller_id: 1,
             controller_port: ports.kafka_controller(),
@@ -124,9 +131,11 @@ fn properties(layout: &Layout, data: &str) -> String {
     let advertised = if layout.advertised.is_empty() {
         String::new()
     } else {
-        format!("advertised.listeners={}\n", listeners(&layout.advertised))
+        let all = layout.advertised.iter().copied();
+        format!("advertised.listeners={}\n", listeners(all))
     };
-    let listeners = listeners(&layout.listeners);
+    let all = layout.listeners.iter();
+    let listeners = listeners(all.map(|(name, port)| (*name, LOOPBACK, *port)));
     format!(
         "# Written by the sandbox before each start.
 process.roles={roles}
@@ -134,7 +143,7 @@ node.id={id}
 controller.quorum.voters={controller_id}@127.0.0.1:{controller_port}
 listeners={listeners}
 {advertised}controller.listener.names=CONTROLLER
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,NAMED:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={data}
 auto.create.topics.enable=false
 default.replication.factor={replicas}
@@ -165,10 +174,8 @@ background.threads=2
     )
 }
 
-fn listeners(all: &[(&str, u16)]) -> String {
-    let each = all
-        .iter()
-        .map(|(name, port)| format!("{name}://127.0.0.1:{port}"));
+fn listeners<'a>(all: impl Iterator<Item = (&'a str, &'a str, u16)>) -> String {
+    let each = all.map(|(name, host, port)| format!("{name}://{host}:{port}"));
     each.collect::<Vec<_>>().join(",")
 }
 
@@ -182,13 +189,14 @@ mod tests {
         assert!(
             text.contains(
                 "\nlisteners=PLAINTEXT://127.0.0.1:17401,PROXIED://127.0.0.1:17406,\
-                 CONTROLLER://127.0.0.1:17402\n"
+                 NAMED://127.0.0.1:17415,CONTROLLER://127.0.0.1:17402\n"
             ),
             "{text}"
         );
         assert!(
             text.contains(
-                "\nadvertised.listeners=PLAINTEXT://127.0.0.1:17401,PROXIED://127.0.0.1:17407\n"
+                "\nadvertised.listeners=PLAINTEXT://127.0.0.1:17401,PROXIED://127.0.0.1:17407,\
+                 NAMED://broker.tideline.test:17416\n"
             ),
             "{text}"
         );

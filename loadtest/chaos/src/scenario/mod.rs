@@ -6,6 +6,7 @@
 //! what the judge cannot see, such as an exit code, is a complaint (`Run::complain`).
 
 mod account_damaged;
+mod addresses;
 mod api;
 mod broker;
 mod cast;
@@ -118,6 +119,7 @@ const FAMILIES: &[&[Scenario]] = &[
     group::SCENARIOS,
     network::SCENARIOS,
     nodes::SCENARIOS,
+    addresses::SCENARIOS,
     clock::SCENARIOS,
     store::SCENARIOS,
     sweepers::SCENARIOS,
