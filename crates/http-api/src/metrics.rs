@@ -6,10 +6,16 @@
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry};
+use prometheus::{HistogramVec, IntCounterVec, IntGauge, Registry};
+use runtime::metrics::Families;
 
 /// The value of `route` for requests that match none.
 pub const NO_ROUTE: &str = "none";
+
+/// Edges of the duration histogram, seconds.
+const DURATION_BUCKETS: &[f64] = &[
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+];
 
 /// Counts and times requests. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -25,34 +31,23 @@ impl HttpMetrics {
     /// # Errors
     /// When `registry` has them already.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let requests = IntCounterVec::new(
-            Opts::new(
+        let make = Families::of(registry);
+        Ok(Self {
+            requests: make.counters(
                 "tideline_http_requests_total",
                 "Answered HTTP requests by route, method and class of status.",
-            ),
-            &["route", "method", "status"],
-        )?;
-        let duration = HistogramVec::new(
-            HistogramOpts::new(
+                &["route", "method", "status"],
+            )?,
+            duration: make.histograms(
                 "tideline_http_request_duration_seconds",
                 "Time from the head of a request to the head of its answer.",
-            )
-            .buckets(vec![
-                0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
-            ]),
-            &["route", "method"],
-        )?;
-        let in_flight = IntGauge::new(
-            "tideline_http_requests_in_flight",
-            "HTTP requests that are being answered.",
-        )?;
-        registry.register(Box::new(requests.clone()))?;
-        registry.register(Box::new(duration.clone()))?;
-        registry.register(Box::new(in_flight.clone()))?;
-        Ok(Self {
-            requests,
-            duration,
-            in_flight,
+                &["route", "method"],
+                DURATION_BUCKETS,
+            )?,
+            in_flight: make.gauge(
+                "tideline_http_requests_in_flight",
+                "HTTP requests that are being answered.",
+            )?,
         })
     }
 

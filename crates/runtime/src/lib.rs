@@ -1,7 +1,7 @@
 //! What every binary needs around its own work.
 //!
-//! Owns: reading the configuration, logs, the admin port, the signal to stop, riding over
-//! dependencies that are still booting, and exit codes.
+//! Owns: reading the configuration, logs, metric families, the admin port, the signal to stop,
+//! riding over dependencies that are still booting, and exit codes.
 //!
 //! Does not own: anything about posts; clients of Postgres, Kafka or the CQL store.
 //!
@@ -12,6 +12,7 @@ pub mod admin;
 pub mod config;
 pub mod exit;
 pub mod health;
+pub mod metrics;
 pub mod report;
 pub mod shutdown;
 pub mod startup;

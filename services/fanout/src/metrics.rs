@@ -2,9 +2,9 @@
 
 use events::Class;
 use prometheus::{
-    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Opts, Registry,
+    Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
 };
+use runtime::metrics::Families;
 
 use crate::core::{delivery::Outcome, plan::AudienceClass};
 
@@ -47,111 +47,91 @@ impl FanoutMetrics {
     /// # Errors
     /// When the registry has one of them already.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let counter = |name: &str, help: &str| keep(registry, IntCounter::new(name, help)?);
-        let counters = |name: &str, help: &str, label: &str| {
-            keep(
-                registry,
-                IntCounterVec::new(Opts::new(name, help), &[label])?,
-            )
-        };
-        let gauge = |name: &str, help: &str| keep(registry, IntGauge::new(name, help)?);
-        let latency = |name: &str, help: &str| {
-            HistogramOpts::new(name, help).buckets(LATENCY_BUCKETS.to_vec())
-        };
+        let make = Families::of(registry);
         let metrics = Self {
-            posts: counters(
+            posts: make.counters(
                 "tideline_fanout_posts_total",
                 "Events finished, by how they ended.",
-                "result",
+                &["result"],
             )?,
-            rows_written: counter(
+            rows_written: make.counter(
                 "tideline_fanout_rows_written_total",
                 "Timeline rows written.",
             )?,
-            rows_expired: counter(
+            rows_expired: make.counter(
                 "tideline_fanout_rows_expired_total",
                 "Timeline rows not written because their time was over.",
             )?,
-            rows_deleted: counter(
+            rows_deleted: make.counter(
                 "tideline_fanout_rows_deleted_total",
                 "Timeline rows deleted.",
             )?,
-            rows_outstanding: gauge(
+            rows_outstanding: make.gauge(
                 "tideline_fanout_rows_outstanding",
                 "Rows read and not yet written or deleted.",
             )?,
-            records_in_flight: gauge("tideline_fanout_records_in_flight", "Records in work.")?,
-            oldest_unfinished: keep(
-                registry,
-                Gauge::new(
-                    "tideline_fanout_oldest_unfinished_seconds",
-                    "How long the oldest unfinished record has been in work.",
-                )?,
+            records_in_flight: make
+                .gauge("tideline_fanout_records_in_flight", "Records in work.")?,
+            oldest_unfinished: make.seconds(
+                "tideline_fanout_oldest_unfinished_seconds",
+                "How long the oldest unfinished record has been in work.",
             )?,
-            ghosts: counter(
+            ghosts: make.counter(
                 "tideline_fanout_ghosts_total",
                 "Events of posts that are not in the database.",
             )?,
-            retries: counters(
+            retries: make.counters(
                 "tideline_fanout_retries_total",
                 "Steps done again, by class of failure; bug: the work on a record panicked.",
-                "class",
+                &["class"],
             )?,
-            dead_letters: counters(
+            dead_letters: make.counters(
                 "tideline_fanout_dead_letters_total",
                 "Dead letters stored, by reason.",
-                "reason",
+                &["reason"],
             )?,
-            commits: counters(
+            commits: make.counters(
                 "tideline_fanout_commits_total",
                 "Offsets handed over for commit, and refusals.",
-                "result",
+                &["result"],
             )?,
-            delivery_seconds: keep(
-                registry,
-                HistogramVec::new(
-                    latency(
-                        "tideline_fanout_delivery_seconds",
-                        "From the post to the row of the last follower.",
-                    ),
-                    &["audience"],
-                )?,
+            delivery_seconds: make.histograms(
+                "tideline_fanout_delivery_seconds",
+                "From the post to the row of the last follower.",
+                &["audience"],
+                LATENCY_BUCKETS,
             )?,
-            page_write_seconds: keep(
-                registry,
-                Histogram::with_opts(latency(
-                    "tideline_fanout_page_write_seconds",
-                    "Time to write or delete the rows of one follower page.",
-                ))?,
+            page_write_seconds: make.histogram(
+                "tideline_fanout_page_write_seconds",
+                "Time to write or delete the rows of one follower page.",
+                LATENCY_BUCKETS,
             )?,
-            rebalances: counters(
+            rebalances: make.counters(
                 "tideline_fanout_rebalances_total",
                 "Changes of the assignment, by kind.",
-                "kind",
+                &["kind"],
             )?,
-            offsets_lost: counter(
+            offsets_lost: make.counter(
                 "tideline_fanout_offsets_lost_total",
                 "Jumps of a partition's offsets: records are gone, or the topic is a new one.",
             )?,
-            sweep_requests: counter(
+            sweep_requests: make.counter(
                 "tideline_fanout_sweep_requests_total",
                 "How often the sweep was asked to look because offsets were lost.",
             )?,
-            progress: counters(
+            progress: make.counters(
                 "tideline_fanout_progress_total",
                 "Deliveries on their way into the ledger, by what became of them.",
-                "result",
+                &["result"],
             )?,
-            assigned: gauge(
+            assigned: make.gauge(
                 "tideline_fanout_assigned_partitions",
                 "Partitions this process holds.",
             )?,
-            state: keep(
-                registry,
-                IntGaugeVec::new(
-                    Opts::new("tideline_fanout_state", "1 for the state the lane is in."),
-                    &["state"],
-                )?,
+            state: make.gauges(
+                "tideline_fanout_state",
+                "1 for the state the lane is in.",
+                &["state"],
             )?,
         };
         metrics.zero();
@@ -191,14 +171,6 @@ impl FanoutMetrics {
         }
         self.enter("starting");
     }
-}
-
-fn keep<C>(registry: &Registry, collector: C) -> Result<C, prometheus::Error>
-where
-    C: prometheus::core::Collector + Clone + 'static,
-{
-    registry.register(Box::new(collector.clone()))?;
-    Ok(collector)
 }
 
 #[cfg(test)]

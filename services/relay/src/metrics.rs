@@ -1,9 +1,8 @@
 //! The relay's metrics. Every series is there from the start, at zero.
 
 use events::Class;
-use prometheus::{
-    Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
-};
+use prometheus::{Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};
+use runtime::metrics::Families;
 
 use crate::core::{DeadReason, Gauges, Ignored, State};
 use crate::source::{Happened, Request};
@@ -12,7 +11,13 @@ use crate::source::{Happened, Request};
 const ACKED: &str = "acked";
 const DEAD_LETTER: &str = "dead_letter";
 
-/// See `docs/specs/telemetry.md`.
+/// Edges of the time from the commit to the acknowledgement, seconds.
+const COMMIT_TO_ACK_BUCKETS: &[f64] = &[
+    0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
+    3600.0,
+];
+
+/// The metrics of one process; what each means is its help text.
 #[derive(Debug)]
 pub struct RelayMetrics {
     state: IntGaugeVec,
@@ -43,51 +48,30 @@ impl RelayMetrics {
     /// # Errors
     /// When a name is taken.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let counter = |name, help| {
-            let counter = IntCounter::new(name, help)?;
-            registry.register(Box::new(counter.clone()))?;
-            Ok::<_, prometheus::Error>(counter)
-        };
-        let gauge = |name, help| {
-            let gauge = IntGauge::new(name, help)?;
-            registry.register(Box::new(gauge.clone()))?;
-            Ok::<_, prometheus::Error>(gauge)
-        };
+        let make = Families::of(registry);
         let counters = |name, help, label, values: &[&str]| {
-            let counters = IntCounterVec::new(Opts::new(name, help), &[label])?;
+            let counters = make.counters(name, help, &[label])?;
             for value in values {
                 counters.with_label_values(&[*value]).reset();
             }
-            registry.register(Box::new(counters.clone()))?;
             Ok::<_, prometheus::Error>(counters)
         };
-        let state = IntGaugeVec::new(
-            Opts::new(
+        let metrics = Self {
+            state: make.gauges(
                 "tideline_relay_state",
                 "1 for the state that the relay is in, 0 for all others.",
-            ),
-            &["state"],
-        )?;
-        registry.register(Box::new(state.clone()))?;
-        let commit_to_ack = Histogram::with_opts(
-            HistogramOpts::new(
+                &["state"],
+            )?,
+            commit_to_ack: make.histogram(
                 "tideline_relay_commit_to_ack_seconds",
                 "Time from the commit in Postgres to the broker's acknowledgement of a record.",
-            )
-            .buckets(vec![
-                0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
-                60.0, 300.0, 3600.0,
-            ]),
-        )?;
-        registry.register(Box::new(commit_to_ack.clone()))?;
-        let metrics = Self {
-            state,
-            commit_to_ack,
-            records_in_flight: gauge(
+                COMMIT_TO_ACK_BUCKETS,
+            )?,
+            records_in_flight: make.gauge(
                 "tideline_relay_records_in_flight",
                 "Records that are not acknowledged.",
             )?,
-            bytes_in_flight: gauge(
+            bytes_in_flight: make.gauge(
                 "tideline_relay_bytes_in_flight",
                 "Bytes of records that are not acknowledged.",
             )?,
@@ -105,19 +89,19 @@ impl RelayMetrics {
                     "bug",
                 ],
             )?,
-            transactions: counter(
+            transactions: make.counter(
                 "tideline_relay_transactions_total",
                 "Transactions received whole.",
             )?,
-            received_lsn: gauge(
+            received_lsn: make.gauge(
                 "tideline_relay_received_lsn_bytes",
                 "Position in the log up to which all arrived.",
             )?,
-            acked_lsn: gauge(
+            acked_lsn: make.gauge(
                 "tideline_relay_acked_lsn_bytes",
                 "Position up to which the broker has all.",
             )?,
-            confirmed_lsn: gauge(
+            confirmed_lsn: make.gauge(
                 "tideline_relay_confirmed_lsn_bytes",
                 "Position confirmed to Postgres.",
             )?,
@@ -133,23 +117,23 @@ impl RelayMetrics {
                 "reason",
                 &DeadReason::ALL.map(DeadReason::as_str),
             )?,
-            slot_gaps: counter(
+            slot_gaps: make.counter(
                 "tideline_relay_slot_gaps_total",
                 "How often the slot was found missing or lost.",
             )?,
-            publication_gaps: counter(
+            publication_gaps: make.counter(
                 "tideline_relay_publication_gaps_total",
                 "How often the publication was found missing or insufficient.",
             )?,
-            other_server: counter(
+            other_server: make.counter(
                 "tideline_relay_epoch_changes_total",
                 "Connections to a server or timeline that is not the one of the newest epoch.",
             )?,
-            slots_recreated: counter(
+            slots_recreated: make.counter(
                 "tideline_relay_slot_recreated_total",
                 "How often a lost slot was made anew; the sweep delivers the rows in between.",
             )?,
-            slots_advanced: counter(
+            slots_advanced: make.counter(
                 "tideline_relay_slot_advanced_total",
                 "How often the slot was moved past rows that the publication did not cover.",
             )?,
@@ -165,11 +149,11 @@ impl RelayMetrics {
                 "kind",
                 &Ignored::ALL.map(Ignored::as_str),
             )?,
-            ledger_failures: counter(
+            ledger_failures: make.counter(
                 "tideline_relay_ledger_failures_total",
                 "Published ids that did not reach the ledger.",
             )?,
-            idle_advances: counter(
+            idle_advances: make.counter(
                 "tideline_relay_idle_advances_total",
                 "How often a keepalive moved the confirmed position of a quiet outbox.",
             )?,
