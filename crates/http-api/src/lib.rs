@@ -9,7 +9,7 @@
 //!
 //! Owns: bearer tokens ([`token`], [`auth`]), problem documents ([`problem`]), the JSON, query and
 //! path extractors ([`extract`]), request ids and trace context, the frame around each handler
-//! ([`frame`]), and the server loop ([`server`]).
+//! ([`frame`]), the server loop ([`server`]), and the steps of a process around it ([`service`]).
 //!
 //! Does not own: any route, any resource, any store.
 //!
@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod problem;
 pub mod request_id;
 pub mod server;
+pub mod service;
 pub mod token;
 pub mod trace_context;
 

@@ -25,20 +25,19 @@ mod error;
 mod http;
 mod source;
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use database::Pool;
-use http_api::{HttpMetrics, Key, Verifier, serve};
-use prometheus::Registry;
+use http_api::{
+    Verifier,
+    service::{self, Listening},
+};
 use runtime::{
-    Admin, Health, Shutdown,
+    Health, Shutdown,
     exit::Exit,
-    report::chain,
     startup::{GivenUp, wait_for},
 };
 use timeline_store::{CqlTimelines, TimelineStore};
-use tokio::{net::TcpListener, time::sleep};
-use tracing::{info, warn};
 
 use crate::{
     config::Config,
@@ -46,8 +45,10 @@ use crate::{
     error::ReadError,
 };
 
-/// How often the stores are asked whether they are there, for readiness.
-const PROBE_EVERY: Duration = Duration::from_secs(5);
+/// The readiness condition, and the word in logs, for the truth about posts.
+const POSTGRES: &str = "postgres";
+/// The same for the timeline store.
+const TIMELINES: &str = "timelines";
 
 /// Runs the service until `shutdown`.
 ///
@@ -67,14 +68,9 @@ pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), Exit> {
 /// [`Service::serve`].
 #[derive(Debug)]
 pub struct Service {
-    config: Config,
     pool: Pool,
     timelines: CqlTimelines,
-    listener: TcpListener,
-    address: SocketAddr,
-    admin: Admin,
-    health: Health,
-    router: axum::Router,
+    listening: Listening,
 }
 
 impl Service {
@@ -84,85 +80,62 @@ impl Service {
     /// # Errors
     /// As [`run`].
     pub async fn start(config: &Config, shutdown: &Shutdown) -> Result<Option<Self>, Exit> {
-        let secret = config.auth.read_secret().map_err(Exit::config)?;
-        let key = Key::new(secret.expose().as_bytes()).map_err(Exit::config)?;
-        let registry = Registry::new();
-        let metrics = HttpMetrics::new(&registry).map_err(Exit::bug)?;
         let pool = Pool::new(
             config.postgres.url.expose(),
             config.postgres.pool_size,
             "tideline-read-api",
         )
         .map_err(Exit::config)?;
-        let health = Health::new();
-        let admin = Admin::open(&config.read_api.admin, "read-api", health.clone(), registry)
-            .await
-            .map_err(Exit::config)?;
-        let timelines = match stores(config, &pool, &health, shutdown).await {
+        let opened = service::open("read-api", &config.read_api, &config.auth).await?;
+        let timelines = match stores(config, &pool, &opened.health, shutdown).await {
             Ok(timelines) => timelines,
             Err(GivenUp::Shutdown) => return Ok(None),
-            Err(given_up) => return Err(error::exit(given_up)),
+            Err(given_up) => return Err(service::exit(given_up, ReadError::class)),
         };
-        let listener = TcpListener::bind(&config.read_api.listen)
-            .await
-            .map_err(|source| {
-                Exit::config(error::Listen {
-                    listen: config.read_api.listen.clone(),
-                    source,
-                })
-            })?;
-        let address = listener.local_addr().map_err(Exit::bug)?;
         let state = http::App {
             pool: pool.clone(),
             timelines: timelines.clone(),
-            verifier: Verifier::new(&key),
-            cursors: Cursors::new(key.derive(KEY_PURPOSE)),
+            verifier: Verifier::new(&opened.key),
+            cursors: Cursors::new(opened.key.derive(KEY_PURPOSE)),
             retention: config.timelines.retention.0,
         };
-        let router = http::router(state, config.read_api.limits(http::BODY_BYTES), metrics);
-        health.started();
-        info!(%address, admin = %admin.address(), "read-api serves");
+        let limits = config.read_api.limits(http::BODY_BYTES);
+        let router = http::router(state, limits, opened.metrics.clone());
+        let listening = opened.listen(router).await?;
         Ok(Some(Self {
-            config: config.clone(),
             pool,
             timelines,
-            listener,
-            address,
-            admin,
-            health,
-            router,
+            listening,
         }))
     }
 
     /// The address of the API; the port is the real one when 0 was configured.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.listening.address()
     }
 
     /// The address of the admin port.
     #[must_use]
     pub const fn admin_address(&self) -> SocketAddr {
-        self.admin.address()
+        self.listening.admin_address()
     }
 
     /// Answers requests until `shutdown`, then drains.
     pub async fn serve(self, shutdown: Shutdown) {
-        let stop = async {
-            shutdown.requested().await;
-            self.health.set("accepting", false, "asked to stop");
+        let Self {
+            pool,
+            timelines,
+            listening,
+        } = self;
+        let health = listening.health();
+        let watches = async {
+            tokio::join!(
+                service::watch(POSTGRES, health.clone(), || pool.ping()),
+                service::watch(TIMELINES, health, || timelines.probe()),
+            );
         };
-        let served = serve(
-            self.listener,
-            self.router,
-            self.config.read_api.serve_limits(),
-            stop,
-        );
-        tokio::select! {
-            outcome = served => info!(?outcome, "read-api stopped"),
-            () = probe(&self.pool, &self.timelines, &self.health) => {}
-        }
-        self.admin.close().await;
+        listening.serve(watches, shutdown).await;
     }
 }
 
@@ -176,55 +149,13 @@ async fn stores(
     let budget = config.startup.budget.0;
     let passes = |error: &ReadError| error.class().is_retried();
     let cql = config.cql_config();
-    let postgres = wait_for("postgres", budget, health, shutdown, passes, || async {
+    let postgres = wait_for(POSTGRES, budget, health, shutdown, passes, || async {
         database::migrations::verify(pool)
             .await
             .map_err(ReadError::from)
     });
-    let timelines = wait_for("timelines", budget, health, shutdown, passes, || async {
+    let timelines = wait_for(TIMELINES, budget, health, shutdown, passes, || async {
         CqlTimelines::connect(&cql).await.map_err(ReadError::from)
     });
     tokio::try_join!(postgres, timelines).map(|((), timelines)| timelines)
-}
-
-/// Keeps the readiness conditions true to the facts. Never returns.
-async fn probe(pool: &Pool, timelines: &CqlTimelines, health: &Health) {
-    let (mut postgres, mut cql) = (true, true);
-    loop {
-        sleep(PROBE_EVERY).await;
-        let (pinged, probed) = tokio::join!(pool.ping(), timelines.probe());
-        postgres = told(
-            "postgres",
-            postgres,
-            pinged.map_err(ReadError::from),
-            health,
-        );
-        cql = told("timelines", cql, probed.map_err(ReadError::from), health);
-    }
-}
-
-/// Sets one condition, logs its change, and answers whether it holds.
-fn told(
-    store: &'static str,
-    before: bool,
-    outcome: Result<(), ReadError>,
-    health: &Health,
-) -> bool {
-    match outcome {
-        Ok(()) => {
-            if !before {
-                info!(store, "store answers again");
-            }
-            health.set(store, true, "answered");
-            true
-        }
-        Err(error) => {
-            let text = chain(&error).to_string();
-            if before {
-                warn!(store, error = %text, "store does not answer");
-            }
-            health.set(store, false, text);
-            false
-        }
-    }
 }

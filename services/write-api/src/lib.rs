@@ -20,27 +20,25 @@
 
 pub mod config;
 pub mod core;
-mod error;
 mod http;
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use database::Pool;
-use http_api::{HttpMetrics, Key, Verifier, serve};
-use prometheus::Registry;
+use http_api::{
+    Verifier,
+    service::{self, Listening},
+};
 use runtime::{
-    Admin, Health, Shutdown,
+    Shutdown,
     exit::Exit,
-    report::chain,
     startup::{GivenUp, wait_for},
 };
-use tokio::{net::TcpListener, time::sleep};
-use tracing::{info, warn};
 
 use crate::config::Config;
 
-/// How often Postgres is asked whether it is there, for readiness.
-const PROBE_EVERY: Duration = Duration::from_secs(5);
+/// The readiness condition, and the word in logs, for the store.
+const POSTGRES: &str = "postgres";
 
 /// Runs the service until `shutdown`.
 ///
@@ -60,13 +58,8 @@ pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), Exit> {
 /// [`Service::serve`].
 #[derive(Debug)]
 pub struct Service {
-    config: Config,
     pool: Pool,
-    listener: TcpListener,
-    address: SocketAddr,
-    admin: Admin,
-    health: Health,
-    router: axum::Router,
+    listening: Listening,
 }
 
 impl Service {
@@ -76,29 +69,17 @@ impl Service {
     /// # Errors
     /// As [`run`].
     pub async fn start(config: &Config, shutdown: &Shutdown) -> Result<Option<Self>, Exit> {
-        let secret = config.auth.read_secret().map_err(Exit::config)?;
-        let key = Key::new(secret.expose().as_bytes()).map_err(Exit::config)?;
-        let registry = Registry::new();
-        let metrics = HttpMetrics::new(&registry).map_err(Exit::bug)?;
         let pool = Pool::new(
             config.postgres.url.expose(),
             config.postgres.pool_size,
             "tideline-write-api",
         )
         .map_err(Exit::config)?;
-        let health = Health::new();
-        let admin = Admin::open(
-            &config.write_api.admin,
-            "write-api",
-            health.clone(),
-            registry,
-        )
-        .await
-        .map_err(Exit::config)?;
+        let opened = service::open("write-api", &config.write_api, &config.auth).await?;
         let verified = wait_for(
-            "postgres",
+            POSTGRES,
             config.startup.budget.0,
-            &health,
+            &opened.health,
             shutdown,
             |error: &database::Error| error.class().is_retried(),
             || database::migrations::verify(&pool),
@@ -106,88 +87,34 @@ impl Service {
         match verified.await {
             Ok(()) => {}
             Err(GivenUp::Shutdown) => return Ok(None),
-            Err(given_up) => return Err(error::exit(given_up)),
+            Err(given_up) => return Err(service::exit(given_up, database::Error::class)),
         }
-        let listener = TcpListener::bind(&config.write_api.listen)
-            .await
-            .map_err(|source| {
-                Exit::config(error::Listen {
-                    listen: config.write_api.listen.clone(),
-                    source,
-                })
-            })?;
-        let address = listener.local_addr().map_err(Exit::bug)?;
         let state = http::App {
             pool: pool.clone(),
-            verifier: Verifier::new(&key),
+            verifier: Verifier::new(&opened.key),
         };
-        let router = http::router(state, config.write_api.limits(http::BODY_BYTES), metrics);
-        health.started();
-        info!(%address, admin = %admin.address(), "write-api serves");
-        Ok(Some(Self {
-            config: config.clone(),
-            pool,
-            listener,
-            address,
-            admin,
-            health,
-            router,
-        }))
+        let limits = config.write_api.limits(http::BODY_BYTES);
+        let router = http::router(state, limits, opened.metrics.clone());
+        let listening = opened.listen(router).await?;
+        Ok(Some(Self { pool, listening }))
     }
 
     /// The address of the API; the port is the real one when 0 was configured.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.listening.address()
     }
 
     /// The address of the admin port.
     #[must_use]
     pub const fn admin_address(&self) -> SocketAddr {
-        self.admin.address()
+        self.listening.admin_address()
     }
 
     /// Answers requests until `shutdown`, then drains.
     pub async fn serve(self, shutdown: Shutdown) {
-        let stop = async {
-            shutdown.requested().await;
-            self.health.set("accepting", false, "asked to stop");
-        };
-        let served = serve(
-            self.listener,
-            self.router,
-            self.config.write_api.serve_limits(),
-            stop,
-        );
-        tokio::select! {
-            outcome = served => info!(?outcome, "write-api stopped"),
-            () = probe(&self.pool, &self.health) => {}
-        }
-        self.admin.close().await;
-    }
-}
-
-/// Keeps the readiness condition `postgres` true to the facts. Never returns.
-async fn probe(pool: &Pool, health: &Health) {
-    let mut answered = true;
-    loop {
-        sleep(PROBE_EVERY).await;
-        match pool.ping().await {
-            Ok(()) => {
-                if !answered {
-                    info!("postgres answers again");
-                }
-                answered = true;
-                health.set("postgres", true, "answered");
-            }
-            Err(error) => {
-                let text = chain(&error).to_string();
-                if answered {
-                    warn!(error = %text, "postgres does not answer");
-                }
-                answered = false;
-                health.set("postgres", false, text);
-            }
-        }
+        let Self { pool, listening } = self;
+        let watch = service::watch(POSTGRES, listening.health(), || pool.ping());
+        listening.serve(watch, shutdown).await;
     }
 }
