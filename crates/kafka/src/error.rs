@@ -42,7 +42,10 @@ pub enum Error {
         topic: String,
     },
     /// A topic differs from `schemas/topics.toml`.
-    #[error("topic {topic} has {setting} {found}, but {expected} is declared")]
+    #[error(
+        "topic {topic} has {setting} {found}, but {expected} is declared: alter the topic, \
+         nothing else changes one that exists"
+    )]
     TopicDiffers {
         /// The topic.
         topic: String,

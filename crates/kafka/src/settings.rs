@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use events::Namespace;
+use events::{Namespace, topic::InvalidNamespace};
 use rdkafka::ClientConfig;
 
 /// Where Kafka is and how this deployment's names begin.
@@ -16,6 +16,24 @@ pub struct KafkaConfig {
     pub namespace: Namespace,
     /// Replicas of the topics that [`crate::topics::create`] makes.
     pub replication_factor: i32,
+}
+
+impl KafkaConfig {
+    /// The deployment whose names begin with `namespace`.
+    ///
+    /// # Errors
+    /// With a namespace that is none.
+    pub fn new(
+        brokers: &str,
+        namespace: &str,
+        replication_factor: i32,
+    ) -> Result<Self, InvalidNamespace> {
+        Ok(Self {
+            brokers: brokers.to_owned(),
+            namespace: Namespace::new(namespace)?,
+            replication_factor,
+        })
+    }
 }
 
 /// How long a request that is not part of the flow may take.

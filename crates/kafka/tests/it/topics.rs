@@ -73,6 +73,27 @@ async fn difference_is_named() {
 }
 
 #[tokio::test]
+async fn copies_that_would_not_be_waited_for_are_a_difference() {
+    let mut broker = Broker::new().await;
+    // These topics were made for one copy each.
+    broker.config.replication_factor = 3;
+    let difference = topics::verify(&broker.config)
+        .await
+        .expect_err("a difference");
+    let Error::TopicDiffers {
+        setting,
+        expected,
+        found,
+        ..
+    } = difference
+    else {
+        panic!("expected a difference, got {difference:?}");
+    };
+    assert_eq!(setting, "min.insync.replicas");
+    assert_eq!((expected.as_str(), found.as_str()), ("2 or more", "1"));
+}
+
+#[tokio::test]
 async fn missing_topic_is_waited_for() {
     let mut broker = Broker::new().await;
     broker.config.namespace = events::Namespace::new(&testkit::unique("none")).expect("valid");

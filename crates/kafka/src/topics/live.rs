@@ -1,84 +1,28 @@
-//! The topics of a deployment: what is declared, made and compared.
+//! The topics on the brokers: made, compared with what is declared, removed.
 //!
-//! Owns the reading of `schemas/topics.toml`. Promise: [`create`] changes nothing that exists;
-//! [`verify`] names the first difference.
+//! Promise: [`create`] changes nothing that exists; [`verify`] names the first difference.
 
-use std::{collections::BTreeMap, sync::LazyLock, time::Duration};
+use std::time::Duration;
 
-use events::{Namespace, topic::TopicKind};
 use rdkafka::{
     admin::{
         AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication,
     },
     error::RDKafkaErrorCode,
 };
-use serde::Deserialize;
 
+use super::{Topic, declared};
 use crate::{
     Error, KafkaConfig,
     log::LogContext,
     settings::{self, REQUEST_TIMEOUT},
 };
 
+/// Topic setting: see [`min_in_sync`].
+const MIN_IN_SYNC: &str = "min.insync.replicas";
+
 /// How long [`create`] waits for brokers that are joining their cluster.
 const JOINING_WITHIN: Duration = Duration::from_secs(30);
-
-static DECLARED: LazyLock<BTreeMap<Role, Declaration>> = LazyLock::new(|| {
-    let file: File = toml::from_str(include_str!("../../../schemas/topics.toml"))
-        .expect("schemas/topics.toml is compiled in, and a test reads it");
-    file.topic
-});
-
-/// What a topic is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Role {
-    /// Events of posts.
-    Posts,
-    /// Events of follows.
-    Follows,
-    /// What the relay could never produce to the posts topic.
-    PostsRelayDeadLetters,
-    /// What the relay could never produce to the follows topic.
-    FollowsRelayDeadLetters,
-    /// What fan-out could never deliver.
-    FanoutPostsDeadLetters,
-    /// Records by which the sweep learns that the broker takes records; nobody reads them.
-    Probe,
-}
-
-impl Role {
-    /// The topic's name in a deployment.
-    pub fn name(self, namespace: &Namespace) -> String {
-        match self {
-            Self::Posts => namespace.topic(TopicKind::Posts),
-            Self::Follows => namespace.topic(TopicKind::Follows),
-            Self::PostsRelayDeadLetters => namespace.relay_dead_letters(TopicKind::Posts),
-            Self::FollowsRelayDeadLetters => namespace.relay_dead_letters(TopicKind::Follows),
-            Self::FanoutPostsDeadLetters => namespace.fanout_posts_dead_letters(),
-            Self::Probe => namespace.probe(),
-        }
-    }
-}
-
-/// One topic of one deployment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Topic {
-    /// What it is for.
-    pub role: Role,
-    /// Its full name.
-    pub name: String,
-    /// Partitions at least.
-    pub partitions: i32,
-    /// How long records are kept; `None` is for ever.
-    pub retention: Option<Duration>,
-    /// The largest record batch.
-    pub max_message_bytes: u32,
-    /// The field that is the record key.
-    pub key: String,
-    /// The part that produces to it.
-    pub owner: String,
-}
 
 /// What [`create`] did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,22 +31,6 @@ pub struct Report {
     pub created: Vec<String>,
     /// Topics that were there.
     pub existing: Vec<String>,
-}
-
-/// Every topic that is declared, by its name in this namespace.
-pub fn declared(namespace: &Namespace) -> Vec<Topic> {
-    DECLARED
-        .iter()
-        .map(|(&role, declaration)| Topic {
-            role,
-            name: role.name(namespace),
-            partitions: declaration.partitions,
-            retention: declaration.retention.0,
-            max_message_bytes: declaration.max_message_bytes,
-            key: declaration.key.clone(),
-            owner: declaration.owner.clone(),
-        })
-        .collect()
 }
 
 /// Makes the topics that are missing. Safe to repeat and to run twice at once. Rides over brokers
@@ -139,6 +67,7 @@ async fn create_once(config: &KafkaConfig) -> Result<Report, Error> {
         .iter()
         .map(|t| (retention_ms(t.retention), t.max_message_bytes.to_string()))
         .collect();
+    let in_sync = min_in_sync(config.replication_factor).to_string();
     let wanted: Vec<_> = topics
         .iter()
         .zip(&texts)
@@ -152,6 +81,7 @@ async fn create_once(config: &KafkaConfig) -> Result<Report, Error> {
             .set("message.timestamp.type", "LogAppendTime")
             .set("retention.ms", retention)
             .set("max.message.bytes", max_bytes)
+            .set(MIN_IN_SYNC, &in_sync)
         })
         .collect();
     let results = client
@@ -233,20 +163,23 @@ pub async fn verify(config: &KafkaConfig) -> Result<(), Error> {
         }
     }
     let names: Vec<_> = topics.iter().map(|topic| topic.name.as_str()).collect();
+    let in_sync = min_in_sync(config.replication_factor);
     for (topic, live) in topics.iter().zip(describe(&client, &names).await?) {
+        let found = setting(&live, MIN_IN_SYNC);
+        if found.parse().is_ok_and(|found: i32| found < in_sync) {
+            let at_least = format!("{in_sync} or more");
+            return Err(differs(topic, MIN_IN_SYNC, at_least, found));
+        }
         let expected = [
             ("message.timestamp.type", "LogAppendTime".to_owned()),
             ("cleanup.policy", "delete".to_owned()),
             ("retention.ms", retention_ms(topic.retention)),
             ("max.message.bytes", topic.max_message_bytes.to_string()),
         ];
-        for (setting, value) in expected {
-            let found = live
-                .get(setting)
-                .and_then(|entry| entry.value.clone())
-                .unwrap_or_default();
+        for (name, value) in expected {
+            let found = setting(&live, name);
             if found != value {
-                return Err(differs(topic, setting, value, found));
+                return Err(differs(topic, name, value, found));
             }
         }
     }
@@ -315,6 +248,21 @@ async fn describe(
         .collect()
 }
 
+/// The live value; empty when the broker does not tell it.
+fn setting(live: &ConfigResource, name: &str) -> String {
+    let entry = live.get(name);
+    entry
+        .and_then(|entry| entry.value.clone())
+        .unwrap_or_default()
+}
+
+/// How many replicas must have a record before it counts as acknowledged. Two wherever one more
+/// may be away: with one, `acks=all` would acknowledge what a single broker has, and its loss
+/// would take the record with it.
+fn min_in_sync(replication_factor: i32) -> i32 {
+    (replication_factor - 1).clamp(1, 2)
+}
+
 fn differs(topic: &Topic, setting: &'static str, expected: String, found: String) -> Error {
     Error::TopicDiffers {
         topic: topic.name.clone(),
@@ -328,88 +276,13 @@ fn retention_ms(retention: Option<Duration>) -> String {
     retention.map_or_else(|| "-1".to_owned(), |kept| kept.as_millis().to_string())
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    topic: BTreeMap<Role, Declaration>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Declaration {
-    partitions: i32,
-    retention: Retention,
-    max_message_bytes: u32,
-    key: String,
-    owner: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "String")]
-struct Retention(Option<Duration>);
-
-impl TryFrom<String> for Retention {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        const HOUR: u64 = 3_600;
-        if text == "forever" {
-            return Ok(Self(None));
-        }
-        let (number, unit) = match (text.strip_suffix('d'), text.strip_suffix('h')) {
-            (Some(days), _) => (days, 24 * HOUR),
-            (None, Some(hours)) => (hours, HOUR),
-            (None, None) => return Err(format!("retention {text:?}: use 7d, 12h or forever")),
-        };
-        let number: u64 = number
-            .parse()
-            .map_err(|_| format!("retention {text:?}: not a number"))?;
-        Ok(Self(Some(Duration::from_secs(number * unit))))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn file_declares_every_topic_and_key_of_the_registry() {
-        let namespace = Namespace::new("t").expect("valid");
-        let topics = declared(&namespace);
-        assert_eq!(topics.len(), 6);
-        for entry in events::registry::entries() {
-            let name = namespace.topic(entry.topic);
-            let topic = topics
-                .iter()
-                .find(|topic| topic.name == name)
-                .expect("declared");
-            assert_eq!((topic.partitions, topic.key.as_str()), (12, entry.key));
-            assert_eq!(topic.retention, Some(Duration::from_secs(7 * 86_400)));
-            let letters = namespace.relay_dead_letters(entry.topic);
-            let letters = topics
-                .iter()
-                .find(|topic| topic.name == letters)
-                .expect("declared");
-            assert_eq!(letters.retention, None);
-            assert!(letters.max_message_bytes > topic.max_message_bytes);
-        }
-        assert!(
-            topics
-                .iter()
-                .any(|topic| topic.name == namespace.fanout_posts_dead_letters())
-        );
-        let probe = topics.iter().find(|topic| topic.name == namespace.probe());
-        assert_eq!(
-            probe.map(|topic| (topic.partitions, topic.retention)),
-            Some((1, Some(Duration::from_secs(3_600))))
-        );
-    }
-
-    #[test]
-    fn retention_takes_days_hours_and_forever() {
-        let read = |text: &str| Retention::try_from(text.to_owned()).map(|r| r.0);
-        assert_eq!(read("12h"), Ok(Some(Duration::from_secs(43_200))));
-        assert_eq!(read("forever"), Ok(None));
-        assert!(read("7 weeks").is_err());
+    fn one_replica_may_be_away_and_one_broker_is_never_enough_where_there_are_three() {
+        let wanted = [1, 2, 3, 5].map(|factor| (factor, min_in_sync(factor)));
+        assert_eq!(wanted, [(1, 1), (2, 1), (3, 2), (5, 2)]);
     }
 }
