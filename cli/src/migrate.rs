@@ -6,8 +6,8 @@
 use std::{error::Error, time::Duration};
 
 use database::migrations::{self, SlotOutcome};
-use events::{Class, Namespace};
-use kafka::{KafkaConfig, topics};
+use events::Class;
+use kafka::topics;
 use runtime::{
     Health, Shutdown,
     exit::Exit,
@@ -15,14 +15,14 @@ use runtime::{
 };
 use tokio::time::Instant;
 
-use crate::config::Config;
+use crate::{config::Config, servers};
 
 /// Migrates and reports, a line per server.
 ///
 /// # Errors
 /// [`Exit`] with the first server that failed; what was done before it stays.
 pub async fn run(config: &Config) -> Result<(), Exit> {
-    let namespace = Namespace::new(&config.kafka.namespace).map_err(Exit::config)?;
+    let kafka = servers::kafka(config)?;
     let waiting = Waiting::until(config.startup.budget.0);
 
     let options = migrations::Options {
@@ -37,12 +37,7 @@ pub async fn run(config: &Config) -> Result<(), Exit> {
         .await?;
     println!("postgres  {}", postgres_line(&report, &options));
 
-    let nodes: Vec<String> = config
-        .cql
-        .nodes
-        .split(',')
-        .map(|node| node.trim().to_owned())
-        .collect();
+    let nodes = servers::nodes(config);
     let (keyspace, replicas) = (&config.cql.keyspace, config.cql.replication_factor);
     let report = waiting
         .wait("cql", timeline_store::StoreError::class, || {
@@ -54,11 +49,6 @@ pub async fn run(config: &Config) -> Result<(), Exit> {
         report.version, report.applied
     );
 
-    let kafka = KafkaConfig {
-        brokers: config.kafka.brokers.clone(),
-        namespace,
-        replication_factor: config.kafka.replication_factor,
-    };
     let report = waiting
         .wait("kafka", kafka::Error::class, || topics::create(&kafka))
         .await?;

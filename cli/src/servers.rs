@@ -1,7 +1,6 @@
 //! The way to the servers of the deployment.
 
 use database::Pool;
-use events::Namespace;
 use kafka::KafkaConfig;
 use runtime::exit::Exit;
 use timeline_store::{CqlConfig, CqlTimelines, StoreError};
@@ -24,11 +23,9 @@ pub(crate) fn pool(config: &Config) -> Result<Pool, Exit> {
 /// # Errors
 /// [`Exit::Config`] with a namespace that is none.
 pub(crate) fn kafka(config: &Config) -> Result<KafkaConfig, Exit> {
-    Ok(KafkaConfig {
-        brokers: config.kafka.brokers.clone(),
-        namespace: Namespace::new(&config.kafka.namespace).map_err(Exit::config)?,
-        replication_factor: config.kafka.replication_factor,
-    })
+    let kafka = &config.kafka;
+    KafkaConfig::new(&kafka.brokers, &kafka.namespace, kafka.replication_factor)
+        .map_err(Exit::config)
 }
 
 /// The timeline store.
@@ -36,19 +33,12 @@ pub(crate) fn kafka(config: &Config) -> Result<KafkaConfig, Exit> {
 /// # Errors
 /// When it does not answer, or has not the schema.
 pub(crate) async fn store(config: &Config) -> Result<CqlTimelines, StoreError> {
-    let cql = CqlConfig {
-        nodes: nodes(config),
-        keyspace: config.cql.keyspace.clone(),
-        replication_factor: config.cql.replication_factor,
-        ..CqlConfig::default()
-    };
-    CqlTimelines::connect(&cql).await
+    CqlTimelines::connect(&CqlConfig::at(&config.cql.nodes, &config.cql.keyspace)).await
 }
 
 /// The contact points of the CQL store.
 pub(crate) fn nodes(config: &Config) -> Vec<String> {
-    let nodes = config.cql.nodes.split(',');
-    nodes.map(|node| node.trim().to_owned()).collect()
+    timeline_store::contact_points(&config.cql.nodes)
 }
 
 /// A connection to a database that has the schema, or the way out of the process.

@@ -7,7 +7,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, ensure};
 use database::{Pool, migrations, outbox};
-use events::Namespace;
 use kafka::KafkaConfig;
 use tokio_postgres::{Client, NoTls};
 
@@ -135,11 +134,7 @@ impl Deployment {
 
     /// Where its topics are.
     pub(crate) fn kafka(&self) -> anyhow::Result<KafkaConfig> {
-        Ok(KafkaConfig {
-            brokers: self.brokers.clone(),
-            namespace: Namespace::new(&self.name)?,
-            replication_factor: 1,
-        })
+        Ok(KafkaConfig::new(&self.brokers, &self.name, 1)?)
     }
 
     /// The product's connections to its database.

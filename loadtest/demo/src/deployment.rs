@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
-use events::Namespace;
 use kafka::KafkaConfig;
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::client::DefaultClientContext;
@@ -95,12 +94,7 @@ impl Deployment {
 
     /// A connection to its timelines.
     pub(crate) async fn timelines(&self) -> anyhow::Result<CqlTimelines> {
-        let nodes = vec![self.setting("TIDELINE_CQL__NODES").to_owned()];
-        let config = CqlConfig {
-            nodes,
-            keyspace: self.name.clone(),
-            ..CqlConfig::default()
-        };
+        let config = CqlConfig::at(self.setting("TIDELINE_CQL__NODES"), &self.name);
         CqlTimelines::connect(&config)
             .await
             .context("connecting to the timeline store")
@@ -174,11 +168,8 @@ impl Deployment {
 
     /// Where its topics are.
     pub(crate) fn kafka(&self) -> anyhow::Result<KafkaConfig> {
-        Ok(KafkaConfig {
-            brokers: self.setting("TIDELINE_KAFKA__BROKERS").to_owned(),
-            namespace: Namespace::new(&self.name)?,
-            replication_factor: 1,
-        })
+        let brokers = self.setting("TIDELINE_KAFKA__BROKERS");
+        Ok(KafkaConfig::new(brokers, &self.name, 1)?)
     }
 }
 

@@ -95,12 +95,7 @@ impl Target {
         let Some(nodes) = &self.cql else {
             return Ok(None);
         };
-        let nodes = nodes.split(',').map(|node| node.trim().to_owned());
-        let config = CqlConfig {
-            nodes: nodes.collect(),
-            keyspace: self.keyspace.clone(),
-            ..CqlConfig::default()
-        };
+        let config = CqlConfig::at(nodes, &self.keyspace);
         let store = CqlTimelines::connect(&config)
             .await
             .context("connecting to the timeline store")?;

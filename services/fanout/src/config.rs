@@ -2,7 +2,6 @@
 
 use std::num::NonZeroUsize;
 
-use events::Namespace;
 use kafka::KafkaConfig;
 use runtime::config::{
     sections::{Cql, Kafka, Log, Postgres, Startup, Timelines},
@@ -89,8 +88,8 @@ impl Config {
     pub fn check(&self) -> Result<(), Invalid> {
         let own = &self.fanout;
         let mut faults = Vec::new();
-        if let Err(error) = Namespace::new(&self.kafka.namespace) {
-            faults.push(format!("kafka.namespace: {error}"));
+        if let Err(invalid) = self.kafka() {
+            faults.extend(invalid.faults);
         }
         if !(1..=10_000).contains(&own.page_rows) {
             faults.push("fanout.page_rows: use 1 to 10000".to_owned());
@@ -118,28 +117,16 @@ impl Config {
     }
 
     pub(crate) fn kafka(&self) -> Result<KafkaConfig, Invalid> {
-        let namespace = Namespace::new(&self.kafka.namespace).map_err(|error| Invalid {
-            faults: vec![format!("kafka.namespace: {error}")],
-        })?;
-        Ok(KafkaConfig {
-            brokers: self.kafka.brokers.clone(),
-            namespace,
-            replication_factor: self.kafka.replication_factor,
+        let own = &self.kafka;
+        KafkaConfig::new(&own.brokers, &own.namespace, own.replication_factor).map_err(|error| {
+            Invalid {
+                faults: vec![format!("kafka.namespace: {error}")],
+            }
         })
     }
 
     pub(crate) fn cql(&self) -> CqlConfig {
-        CqlConfig {
-            nodes: self
-                .cql
-                .nodes
-                .split(',')
-                .map(|node| node.trim().to_owned())
-                .collect(),
-            keyspace: self.cql.keyspace.clone(),
-            replication_factor: self.cql.replication_factor,
-            ..CqlConfig::default()
-        }
+        CqlConfig::at(&self.cql.nodes, &self.cql.keyspace)
     }
 
     pub(crate) fn limits(&self) -> Limits {

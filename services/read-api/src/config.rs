@@ -43,34 +43,6 @@ impl Config {
     /// The settings of the timeline store.
     #[must_use]
     pub fn cql_config(&self) -> CqlConfig {
-        CqlConfig {
-            nodes: self
-                .cql
-                .nodes
-                .split(',')
-                .map(|node| node.trim().to_owned())
-                .filter(|node| !node.is_empty())
-                .collect(),
-            keyspace: self.cql.keyspace.clone(),
-            replication_factor: self.cql.replication_factor,
-            ..CqlConfig::default()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use runtime::config::{Sources, load};
-
-    use super::*;
-
-    #[test]
-    fn contact_points_are_separated_by_commas() {
-        let variables = vec![(
-            "TIDELINE_CQL__NODES".to_owned(),
-            "127.0.0.1:1, 127.0.0.1:2,".to_owned(),
-        )];
-        let config: Config = load(&Sources::of_variables(variables)).unwrap();
-        assert_eq!(config.cql_config().nodes, ["127.0.0.1:1", "127.0.0.1:2"]);
+        CqlConfig::at(&self.cql.nodes, &self.cql.keyspace)
     }
 }

@@ -47,7 +47,7 @@ pub mod source;
 use std::time::Duration;
 
 use database::Pool;
-use events::{Class, Namespace};
+use events::Class;
 use kafka::KafkaConfig;
 use prometheus::Registry;
 use replication::ReplicationConfig;
@@ -112,11 +112,9 @@ async fn start(
     let pool = Pool::new(url, config.postgres.pool_size, "tideline-relay").map_err(Exit::config)?;
     let mut replication = ReplicationConfig::from_url(url).map_err(Exit::config)?;
     replication.application_name = "tideline-relay".to_owned();
-    let kafka_config = KafkaConfig {
-        brokers: config.kafka.brokers.clone(),
-        namespace: Namespace::new(&config.kafka.namespace).map_err(Exit::config)?,
-        replication_factor: config.kafka.replication_factor,
-    };
+    let kafka = &config.kafka;
+    let kafka_config = KafkaConfig::new(&kafka.brokers, &kafka.namespace, kafka.replication_factor)
+        .map_err(Exit::config)?;
 
     let budget = config.startup.budget.0;
     let schema = || database::migrations::verify(&pool);

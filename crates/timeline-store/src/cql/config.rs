@@ -58,8 +58,6 @@ pub struct CqlConfig {
     pub nodes: Vec<String>,
     /// The keyspace: a lower-case letter, then letters, digits and underscores, at most 48.
     pub keyspace: String,
-    /// How many copies of each row; used when the keyspace is made.
-    pub replication_factor: u32,
     /// How rows are sent.
     pub write_mode: WriteMode,
     /// The most rows of one batch in the mode `grouped`.
@@ -72,9 +70,8 @@ pub struct CqlConfig {
 impl Default for CqlConfig {
     fn default() -> Self {
         Self {
-            nodes: vec!["127.0.0.1:17403".to_owned()],
+            nodes: contact_points("127.0.0.1:17403"),
             keyspace: "tideline".to_owned(),
-            replication_factor: 1,
             write_mode: WriteMode::default(),
             batch_rows: 32,
             in_flight: 512,
@@ -82,7 +79,24 @@ impl Default for CqlConfig {
     }
 }
 
+/// The contact points of a comma-separated list.
+pub fn contact_points(list: &str) -> Vec<String> {
+    list.split(',')
+        .map(|node| node.trim().to_owned())
+        .filter(|node| !node.is_empty())
+        .collect()
+}
+
 impl CqlConfig {
+    /// The store of these [`contact_points`] and keyspace, used as by default.
+    pub fn at(nodes: &str, keyspace: &str) -> Self {
+        Self {
+            nodes: contact_points(nodes),
+            keyspace: keyspace.to_owned(),
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         check_keyspace(&self.keyspace)?;
         let reason = if self.nodes.is_empty() {
@@ -129,6 +143,14 @@ mod tests {
     #[test]
     fn the_default_can_be_used() {
         assert!(CqlConfig::default().check().is_ok());
+    }
+
+    #[test]
+    fn contact_points_are_separated_by_commas() {
+        let config = CqlConfig::at("127.0.0.1:1, 127.0.0.1:2,", "k");
+        assert_eq!(config.nodes, ["127.0.0.1:1", "127.0.0.1:2"]);
+        let nobody = CqlConfig::at(" ,", "k");
+        assert!(nobody.check().is_err());
     }
 
     #[test]

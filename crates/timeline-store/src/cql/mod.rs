@@ -24,7 +24,7 @@ use crate::schema;
 use crate::store::TimelineStore;
 
 pub(crate) use config::check_keyspace;
-pub use config::{CqlConfig, WriteMode};
+pub use config::{CqlConfig, WriteMode, contact_points};
 pub use read::ScanPosition;
 pub(crate) use session::open;
 

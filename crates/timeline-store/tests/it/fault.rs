@@ -1,85 +1,13 @@
 //! The real store behind a proxy that stalls and cuts: which class an outage has, and that the
 //! same call completes once it is over.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use events::Class;
+use testkit::{Fault, Proxy};
 use timeline_store::{CqlConfig, StoreError, TimelineStore, WriteMode, Written};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 use crate::store::{all, connect, keyspace, now, row};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
-    /// Bytes pass.
-    Open,
-    /// Bytes wait, connections stay.
-    Stalled,
-    /// Connections are closed, new ones too.
-    Cut,
-}
-
-/// Passes connections on to one server. Everything ends when it is dropped.
-struct Proxy {
-    address: String,
-    line: Arc<watch::Sender<Line>>,
-    _tasks: JoinSet<()>,
-}
-
-impl Proxy {
-    async fn new(server: String) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("its address").to_string();
-        let line = Arc::new(watch::Sender::new(Line::Open));
-        let mut tasks = JoinSet::new();
-        let state = Arc::clone(&line);
-        tasks.spawn(async move {
-            let mut connections = JoinSet::new();
-            while let Ok((client, _)) = listener.accept().await {
-                let Ok(server) = TcpStream::connect(&server).await else {
-                    continue;
-                };
-                let (from_client, to_client) = client.into_split();
-                let (from_server, to_server) = server.into_split();
-                connections.spawn(pass(from_client, to_server, state.subscribe()));
-                connections.spawn(pass(from_server, to_client, state.subscribe()));
-            }
-        });
-        Self {
-            address,
-            line,
-            _tasks: tasks,
-        }
-    }
-
-    fn set(&self, line: Line) {
-        self.line.send_replace(line);
-    }
-}
-
-async fn pass(
-    mut from: tokio::net::tcp::OwnedReadHalf,
-    mut to: tokio::net::tcp::OwnedWriteHalf,
-    mut line: watch::Receiver<Line>,
-) {
-    let mut bytes = vec![0; 16 * 1024];
-    loop {
-        let read = tokio::select! {
-            read = from.read(&mut bytes) => read.unwrap_or(0),
-            _ = line.wait_for(|line| *line == Line::Cut) => return,
-        };
-        // Read already, so it waits here until the line is open again.
-        let open = line.wait_for(|line| *line != Line::Stalled).await;
-        let open = open.is_ok_and(|line| *line == Line::Open);
-        if read == 0 || !open || to.write_all(&bytes[..read]).await.is_err() {
-            return;
-        }
-    }
-}
 
 /// Repeats a write as a service does, until it is done.
 async fn until_written(store: &impl TimelineStore, rows: &[timeline_store::TimelineRow]) {
@@ -109,16 +37,16 @@ fn repeatable(error: &StoreError) -> bool {
 
 async fn check(name: &str, mode: WriteMode) {
     let direct = keyspace(name).await;
-    let proxy = Proxy::new(direct.nodes.concat()).await;
+    let proxy = Proxy::start(&direct.nodes.concat());
     let config = CqlConfig {
-        nodes: vec![proxy.address.clone()],
+        nodes: vec![proxy.address()],
         ..direct.clone()
     };
     let store = connect(&config, mode).await;
     let rows: Vec<_> = (0..500).map(|i| row(i, 1, 0)).collect();
 
     // A server that does not answer: the outcome is unknown, and that is known within 5 s (D-7).
-    proxy.set(Line::Stalled);
+    proxy.set(Fault::BlackHole);
     let asked = Instant::now();
     let error = store
         .write(&rows, &now())
@@ -130,11 +58,11 @@ async fn check(name: &str, mode: WriteMode) {
         "{:?}",
         asked.elapsed()
     );
-    proxy.set(Line::Open);
+    proxy.clear();
     until_written(&store, &rows).await;
 
     // A server that is gone.
-    proxy.set(Line::Cut);
+    proxy.set(Fault::Reset);
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         let error = store
@@ -153,7 +81,7 @@ async fn check(name: &str, mode: WriteMode) {
     // A scan of a store that was away is late, not in vain.
     let (read, ()) = tokio::join!(all(&store), async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        proxy.set(Line::Open);
+        proxy.clear();
     });
     assert_eq!(read.len(), 500);
     until_written(&store, &rows).await;

@@ -200,12 +200,7 @@ async fn pool(url: &str) -> Result<Pool, Failure> {
 }
 
 async fn store(arguments: &Arguments) -> anyhow::Result<CqlTimelines> {
-    let nodes = arguments.cql.split(',').map(|node| node.trim().to_owned());
-    let config = CqlConfig {
-        nodes: nodes.collect(),
-        keyspace: arguments.keyspace.clone(),
-        ..CqlConfig::default()
-    };
+    let config = CqlConfig::at(&arguments.cql, &arguments.keyspace);
     let connected = CqlTimelines::connect(&config).await;
     connected.with_context(|| format!("asking the CQL store at {}", arguments.cql))
 }
