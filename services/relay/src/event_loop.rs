@@ -109,6 +109,11 @@ impl Running<'_> {
             if self.parts.ledger.is_dead() || self.parts.sink.is_dead() {
                 return Err(Exit::bug("a writer to postgres ended by itself"));
             }
+            // A loop that always finds work does not get to its timers: they come last below, and
+            // the runtime's clock moves only when a thread has nothing to do.
+            if Instant::now() >= self.wake && self.tick().await? {
+                return Ok(());
+            }
             let has_backlog = self.parts.sink.has_backlog();
             let stopped = tokio::select! {
                 biased;
@@ -119,11 +124,7 @@ impl Running<'_> {
                 // Before what is nearly always there: it also hands over what is due.
                 number = self.parts.ledger.newer_epoch() => self.newer_epoch(number).await?,
                 outcome = self.parts.sink.next() => self.outcomes(outcome).await?,
-                () = sleep_until(self.wake) => {
-                    // Until the core says otherwise there is nothing to wake up for.
-                    self.wake = Instant::now() + HEARTBEAT;
-                    self.input(Input::Tick).await?
-                }
+                () = sleep_until(self.wake) => self.tick().await?,
                 Some(done) = self.tasks.join_next() => self.done(done).await?,
                 () = tokio::time::sleep(BACKLOG), if has_backlog => {
                     self.parts.sink.push_backlog();
@@ -136,6 +137,13 @@ impl Running<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// Lets the core do what is due.
+    async fn tick(&mut self) -> Result<bool, Exit> {
+        // Until the core says otherwise there is nothing to wake up for.
+        self.wake = Instant::now() + HEARTBEAT;
+        self.input(Input::Tick).await
     }
 
     /// Takes what has come, and what else is there already.

@@ -6,6 +6,8 @@ use pgoutput::{Cell, Lsn, Message, Truncate};
 use super::model::*;
 use super::*;
 
+mod confirming;
+mod records;
 mod recovery;
 
 const SECOND: u64 = 1_000_000;
@@ -180,68 +182,6 @@ fn start_up_ends_for_the_wrong_configuration_and_after_its_budget() {
     );
 }
 
-/// D-3: acknowledged rows move the position only in the order of their commits.
-#[test]
-fn confirmed_waits_for_the_oldest_open_transaction() {
-    let mut walk = Walk::streaming();
-    let first = walk.transaction(1, 110, 120);
-    let second = walk.transaction(2, 120, 130);
-    walk.step(keepalive(500));
-    walk.step(Input::Acked(second));
-    assert_eq!(walk.status_after(SECOND), None, "nothing new to say");
-    let actions = walk.step(Input::Acked(first));
-    assert!(actions.contains(&published(1, 1)));
-    let status = status(&actions).unwrap();
-    assert_eq!(
-        status.confirmed,
-        Lsn::new(500),
-        "nothing is outstanding: the keepalive counts, D-4"
-    );
-}
-
-/// D-3, C10: some rows of a transaction are not the transaction.
-#[test]
-fn a_transaction_counts_only_after_its_commit() {
-    let mut walk = Walk::streaming();
-    walk.step(begin(110));
-    let tag = produced(&walk.step(insert(110, row(1, "9")))).unwrap();
-    walk.step(Input::Acked(tag));
-    walk.step(keepalive(110));
-    assert_eq!(
-        walk.status_after(4 * SECOND).unwrap().confirmed,
-        Lsn::new(100)
-    );
-    assert_eq!(
-        status(&walk.step(commit(110, 120))).unwrap().confirmed,
-        Lsn::new(120)
-    );
-}
-
-/// D-4, C19: a quiet outbox follows the server; C1 is in the properties.
-#[test]
-fn a_keepalive_that_asks_is_answered_with_its_own_position() {
-    let mut walk = Walk::streaming();
-    let actions = walk.step(Input::Keepalive {
-        end: Lsn::new(900),
-        reply_requested: true,
-    });
-    assert_eq!(status(&actions).unwrap().confirmed, Lsn::new(900));
-    assert_eq!(walk.relay.gauges().idle_advances, 1);
-}
-
-/// C22: statuses leave in the middle of one huge transaction as well.
-#[test]
-fn statuses_leave_in_the_middle_of_a_transaction() {
-    let mut walk = Walk::streaming();
-    walk.step(begin(110));
-    walk.step(insert(110, row(1, "9")));
-    let status = walk.status_after(3 * SECOND).unwrap();
-    assert_eq!(
-        (status.confirmed, status.reply_requested),
-        (Lsn::new(100), true)
-    );
-}
-
 /// A server that answers no status is gone, whatever its socket says; while reading is paused
 /// its answers cannot be heard.
 #[test]
@@ -314,132 +254,6 @@ fn a_sink_without_progress_closes_the_replication_connection() {
     );
 }
 
-/// D-3: an acknowledgement of an earlier connection is no acknowledgement of this one, although
-/// the transaction has the same place in the queue.
-#[test]
-fn late_acknowledgements_confirm_nothing_on_a_new_connection() {
-    let mut walk = Walk::streaming();
-    let old = walk.transaction(1, 110, 120);
-    walk.step(Input::Lost(Lost::connection("gone")));
-    walk.after(SECOND);
-    walk.step(connected(100));
-    walk.step(outbox());
-    let new = walk.transaction(1, 110, 120);
-    walk.step(Input::Acked(old));
-    assert_eq!(
-        walk.status_after(3 * SECOND).unwrap().confirmed,
-        Lsn::new(100)
-    );
-    walk.step(Input::Acked(new));
-    assert_eq!(walk.status_after(SECOND).unwrap().confirmed, Lsn::new(120));
-}
-
-/// D-12: what each class of failure does to a record in flight.
-#[test]
-fn failures_by_class() {
-    for class in [Class::Outage, Class::Unsure, Class::Bug] {
-        let mut walk = Walk::streaming();
-        let tag = walk.transaction(1, 110, 120);
-        let actions = walk.step(Input::Failed(tag, class));
-        assert!(
-            actions.contains(&Action::RebuildSink) && actions.contains(&Action::Disconnect),
-            "{class:?}"
-        );
-        assert_eq!(letter(&actions), None, "{class:?}: never a dead letter");
-        assert_eq!(walk.relay.gauges().rows, 0);
-    }
-    let mut walk = Walk::streaming();
-    let tag = walk.transaction(1, 110, 120);
-    let actions = walk.step(Input::Failed(tag, Class::Config));
-    assert!(matches!(
-        actions.last(),
-        Some(Action::Stop(StopReason::Config(_)))
-    ));
-}
-
-/// C8, C9: a record that the broker refuses holds the position until its dead letter is safe.
-#[test]
-fn a_refused_record_becomes_a_dead_letter_and_the_stream_moves_on() {
-    let mut walk = Walk::streaming();
-    let tag = walk.transaction(1, 110, 120);
-    let actions = walk.step(Input::Failed(tag, Class::Record));
-    let (tag, reason) = letter(&actions).unwrap();
-    assert_eq!(reason, DeadReason::Refused);
-    assert_eq!(
-        walk.status_after(3 * SECOND).unwrap().confirmed,
-        Lsn::new(100)
-    );
-    let actions = walk.step(Input::Acked(tag));
-    assert!(
-        !actions
-            .iter()
-            .any(|action| matches!(action, Action::Published { .. })),
-        "a dead letter is not published"
-    );
-    assert_eq!(walk.status_after(SECOND).unwrap().confirmed, Lsn::new(120));
-}
-
-#[test]
-fn a_missing_column_is_a_schema_error_that_waits_for_repair() {
-    let mut walk = Walk::streaming();
-    let short: Vec<&str> = COLUMNS
-        .into_iter()
-        .filter(|name| *name != "payload")
-        .collect();
-    let described = Message::Relation(relation(OUTBOX, "tideline", "outbox", &short));
-    walk.step(Input::Message(Lsn::ZERO, described));
-    walk.step(begin(110));
-    let actions = walk.step(insert(110, row(1, "9")));
-    assert!(actions.contains(&Action::Disconnect));
-    let told = actions.iter().find_map(|action| match action {
-        Action::Enter(State::SchemaError, text) => Some(text.clone()),
-        _ => None,
-    });
-    assert!(told.unwrap().contains("payload"));
-    assert!(walk.after(SECOND).contains(&Action::Connect));
-}
-
-#[test]
-fn what_means_nothing_is_counted_and_skipped() {
-    let mut walk = Walk::streaming();
-    let truncate = Truncate {
-        cascade: false,
-        restart_identity: false,
-        relations: vec![OUTBOX],
-    };
-    let table = [
-        (Message::Truncate(truncate), Ignored::Truncate),
-        (
-            Message::Unknown {
-                tag: b'S',
-                body: bytes::Bytes::new(),
-            },
-            Ignored::Unknown,
-        ),
-    ];
-    for (message, kind) in table {
-        let actions = walk.step(Input::Message(Lsn::new(101), message));
-        assert!(actions.contains(&Action::Ignored(kind)), "{actions:?}");
-    }
-    let stray = Message::Relation(relation(8, "public", "outbox", &["id"]));
-    walk.step(Input::Message(Lsn::ZERO, stray));
-    walk.step(begin(110));
-    let inserted = pgoutput::Insert {
-        relation: 8,
-        new: pgoutput::Tuple {
-            cells: vec![Cell::Null],
-        },
-    };
-    let actions = walk.step(Input::Message(Lsn::new(110), Message::Insert(inserted)));
-    assert!(actions.contains(&Action::Ignored(Ignored::Stray)));
-    walk.step(commit(110, 120));
-    assert_eq!(
-        walk.status_after(SECOND).unwrap().confirmed,
-        Lsn::new(120),
-        "what is skipped counts, C18"
-    );
-}
-
 /// C16: a stop tells Postgres the last position; with records in flight it waits for them.
 #[test]
 fn a_stop_drains_then_says_good_bye() {
@@ -468,25 +282,4 @@ fn a_stop_drains_then_says_good_bye() {
         walk.step(Input::Shutdown).last(),
         Some(&Action::Stop(StopReason::Asked))
     );
-}
-
-/// The position is noted after acknowledged commits, at most every ten seconds, and not for idle
-/// advances: those would write the log that causes the next one.
-#[test]
-fn positions_are_noted_rarely_and_only_for_commits() {
-    let saved = |actions: &Actions| {
-        actions
-            .iter()
-            .any(|action| matches!(action, Action::SavePosition(_)))
-    };
-    let mut walk = Walk::streaming();
-    walk.step(keepalive(105));
-    assert!(!saved(&walk.after(20 * SECOND)), "idle");
-    let tag = walk.transaction(1, 110, 120);
-    assert!(saved(&walk.step(Input::Acked(tag))));
-    let tag = walk.transaction(2, 120, 130);
-    assert!(!saved(&walk.step(Input::Acked(tag))), "too soon");
-    assert!(saved(&walk.after(10 * SECOND)));
-    walk.step(keepalive(900));
-    assert!(!saved(&walk.after(60 * SECOND)), "idle again");
 }
