@@ -1,7 +1,7 @@
 //! The replication slot and the publication, as SQL sees them.
 //!
-//! Owns looking, creating, moving and dropping. Whether a missing or different one is a reason to stop is for the
-//! relay to say.
+//! Owns looking, creating, moving and dropping. Whether a missing or different one is a reason to
+//! stop is for the relay to say.
 
 use tokio_postgres::types::PgLsn;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use events::{Namespace, Stage};
+use events::Stage;
 use kafka::KafkaConfig;
 use runtime::config::{
     sections::{Kafka, Log, Postgres, Startup},
@@ -111,8 +111,8 @@ impl Config {
     pub fn check(&self) -> Result<(), Invalid> {
         let own = &self.sweep;
         let mut faults = Vec::new();
-        if let Err(error) = Namespace::new(&self.kafka.namespace) {
-            faults.push(format!("kafka.namespace: {error}"));
+        if let Err(invalid) = self.kafka() {
+            faults.extend(invalid.faults);
         }
         let short = Duration::from_millis(10);
         for (key, span) in [
@@ -153,13 +153,11 @@ impl Config {
     }
 
     pub(crate) fn kafka(&self) -> Result<KafkaConfig, Invalid> {
-        let namespace = Namespace::new(&self.kafka.namespace).map_err(|error| Invalid {
-            faults: vec![format!("kafka.namespace: {error}")],
-        })?;
-        Ok(KafkaConfig {
-            brokers: self.kafka.brokers.clone(),
-            namespace,
-            replication_factor: self.kafka.replication_factor,
+        let own = &self.kafka;
+        KafkaConfig::new(&own.brokers, &own.namespace, own.replication_factor).map_err(|error| {
+            Invalid {
+                faults: vec![format!("kafka.namespace: {error}")],
+            }
         })
     }
 

@@ -76,7 +76,7 @@ pub use crate::{
     source::missing::{Looks, Scope},
 };
 use crate::{
-    core::Round,
+    core::{Mode, Round},
     error::SweepError,
     event_loop::{Places, StageLoop},
     housekeeping::Housekeeping,
@@ -163,6 +163,7 @@ async fn serve(
     tasks.spawn(housekeeping.run(shutdown.clone()));
     tasks.spawn(flight::watch(
         parts.places.clone(),
+        parts.config.mode(),
         parts.health.clone(),
         config.sweep.interval.0,
         shutdown.clone(),
@@ -286,6 +287,7 @@ impl Parts {
             horizon_us: self.config.sweep.horizon.micros(),
             batch: self.config.sweep.claim_batch,
             side_by_side: self.config.side_by_side(),
+            dispatches: (stage, mode) == (Stage::Published, Mode::Dispatch),
         };
         let redeliver = Redeliver::new(
             stage,

@@ -5,9 +5,10 @@
 
 use events::Stage;
 use prometheus::{
-    GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Opts, Registry,
+    GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry,
 };
+use runtime::metrics::Families;
 
 use crate::core::{DiscardReason, Standing};
 
@@ -35,6 +36,8 @@ pub struct SweepMetrics {
     pub(crate) discarded_ids: IntGaugeVec,
     pub(crate) in_flight: IntGaugeVec,
     pub(crate) missing: IntGaugeVec,
+    pub(crate) marked: IntGauge,
+    pub(crate) mark_lsn: IntGauge,
     pub(crate) oldest_missing: GaugeVec,
     pub(crate) redelivered: IntCounterVec,
     pub(crate) repeated: IntCounterVec,
@@ -63,7 +66,7 @@ impl SweepMetrics {
     /// # Errors
     /// When the registry has one of them already.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let make = Make(registry);
+        let make = Families::of(registry);
         let metrics = Self {
             unaccounted: make.gauges("tideline_ledger_unaccounted", "Committed events that no entry, dead letter or discard accounts for, as of the last look; at rest this is 0 (D-9).", &["stage"])?,
             accepted: make.gauges("tideline_ledger_accepted", "Committed events in the outbox: the sum of what is delivered, dead-lettered, discarded and unaccounted.", &["stage"])?,
@@ -72,7 +75,9 @@ impl SweepMetrics {
             discarded_ids: make.gauges("tideline_ledger_discarded", "Events that are discarded with a reason.", &["stage"])?,
             in_flight: make.gauges("tideline_ledger_in_flight", "Events on their way: not published yet, and for delivered the records that the groups have not committed.", &["stage"])?,
             missing: make.gauges("tideline_sweep_missing", "Events that the last look found in no account.", &["stage"])?,
-            oldest_missing: keep(registry, GaugeVec::new(Opts::new("tideline_sweep_oldest_missing_seconds", "Age of the oldest event that the last look found in no account."), &["stage"])?)?,
+            marked: make.gauge("tideline_sweep_marked", "Unpublished events that the last look with a mark in the log found.")?,
+            mark_lsn: make.gauge("tideline_sweep_mark_lsn_bytes", "That mark: a relay that has confirmed it has passed all of them.")?,
+            oldest_missing: make.keep(GaugeVec::new(Opts::new("tideline_sweep_oldest_missing_seconds", "Age of the oldest event that the last look found in no account."), &["stage"])?)?,
             redelivered: make.counters("tideline_sweep_redelivered_total", "Events sent again and acknowledged.", &["stage"])?,
             repeated: make.counters("tideline_sweep_repeated_total", "Events sent for the third time or more: something keeps them from passing.", &["stage"])?,
             discarded: make.counters("tideline_sweep_discarded_total", "Events given up, by reason; a rebuild repairs them.", &["stage", "reason"])?,
@@ -80,13 +85,13 @@ impl SweepMetrics {
             not_consumed: make.counter("tideline_sweep_not_consumed_total", "Events entered in a ledger because the stage does not consume their type.")?,
             failures: make.counters("tideline_sweep_failures_total", "Steps of a round that failed and are done again.", &["stage", "step"])?,
             rounds: make.counters("tideline_sweep_rounds_total", "Looks that came to an end: with a claim, or with nothing missing.", &["stage"])?,
-            round_seconds: make.histograms("tideline_sweep_round_seconds", "From the start of a look to the end of its claim, or of the look when nothing was missing.")?,
-            look_seconds: make.histograms("tideline_sweep_look_seconds", "Time of one look.")?,
+            round_seconds: make.histograms("tideline_sweep_round_seconds", "From the start of a look to the end of its claim, or of the look when nothing was missing.", &["stage"], ROUND_BUCKETS)?,
+            look_seconds: make.histograms("tideline_sweep_look_seconds", "Time of one look.", &["stage"], ROUND_BUCKETS)?,
             epochs: make.counter("tideline_sweep_epochs_total", "Epochs that this process began after a failover or a restore.")?,
             requests: make.counter("tideline_sweep_requests_total", "Requests to look at once that were honoured.")?,
             gaps: make.gauges("tideline_outbox_gap_ids", "Ids that no row has: noted, or settled since every transaction of their time is over.", &["state"])?,
             chore_failures: make.counters("tideline_sweep_housekeeping_failures_total", "Parts of the housekeeping that failed and are done again.", &["part"])?,
-            chore_seconds: keep(registry, Histogram::with_opts(HistogramOpts::new("tideline_sweep_housekeeping_seconds", "Time of one round of housekeeping.").buckets(ROUND_BUCKETS.to_vec()))?)?,
+            chore_seconds: make.histogram("tideline_sweep_housekeeping_seconds", "Time of one round of housekeeping.", ROUND_BUCKETS)?,
             compacted_rows: make.counter("tideline_sweep_compacted_rows_total", "Ledger rows that compaction saved.")?,
             default_rows: make.gauge("tideline_outbox_default_rows", "Rows in the default partition: days that nobody made; meant to be 0.")?,
             days: make.gauges("tideline_outbox_days", "Outbox days: those there are, made and dropped by this process, and expired but held by an unfinished row or a lock.", &["state"])?,
@@ -158,49 +163,6 @@ pub(crate) fn gauge(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
 }
 
-struct Make<'a>(&'a Registry);
-
-impl Make<'_> {
-    fn counter(&self, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
-        keep(self.0, IntCounter::new(name, help)?)
-    }
-
-    fn counters(
-        &self,
-        name: &str,
-        help: &str,
-        labels: &[&str],
-    ) -> Result<IntCounterVec, prometheus::Error> {
-        keep(self.0, IntCounterVec::new(Opts::new(name, help), labels)?)
-    }
-
-    fn gauge(&self, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
-        keep(self.0, IntGauge::new(name, help)?)
-    }
-
-    fn gauges(
-        &self,
-        name: &str,
-        help: &str,
-        labels: &[&str],
-    ) -> Result<IntGaugeVec, prometheus::Error> {
-        keep(self.0, IntGaugeVec::new(Opts::new(name, help), labels)?)
-    }
-
-    fn histograms(&self, name: &str, help: &str) -> Result<HistogramVec, prometheus::Error> {
-        let options = HistogramOpts::new(name, help).buckets(ROUND_BUCKETS.to_vec());
-        keep(self.0, HistogramVec::new(options, &["stage"])?)
-    }
-}
-
-fn keep<C>(registry: &Registry, collector: C) -> Result<C, prometheus::Error>
-where
-    C: prometheus::core::Collector + Clone + 'static,
-{
-    registry.register(Box::new(collector.clone()))?;
-    Ok(collector)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,7 +174,7 @@ mod tests {
         let families = registry.gather();
         assert_eq!(
             families.len(),
-            27,
+            29,
             "each of the struct's fields has a series"
         );
         for family in families {

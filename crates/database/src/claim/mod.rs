@@ -64,6 +64,16 @@ pub struct ClaimRow {
     pub discarded: Option<String>,
 }
 
+/// What was sent under a claim, and acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent<'a> {
+    /// By a dispatcher, where nothing else sends: the ledger says it all.
+    First(&'a [EventId]),
+    /// By the sweep, although something else had or should have: each attempt is noted, so that the
+    /// next one waits longer.
+    Again(&'a [EventId]),
+}
+
 /// Claims a block. None: another sweeper has it.
 ///
 /// # Errors
@@ -114,8 +124,8 @@ impl Claim<'_> {
         dead_letters::enter(&self.transaction, letter).await
     }
 
-    /// Notes what was sent and acknowledged, and what was given up, and ends the claim. Ids that
-    /// were sent for stage `published` are entered as published, since the broker has them.
+    /// Notes what was sent, and what was given up, and ends the claim. Ids that were sent for stage
+    /// `published` are entered as published, since the broker has them.
     ///
     /// # Errors
     /// [`Error::OtherEpoch`] when `epoch` is not the newest one, and then nothing is noted; else
@@ -123,16 +133,22 @@ impl Claim<'_> {
     pub async fn commit(
         self,
         stage: Stage,
-        published: &[EventId],
+        sent: Sent<'_>,
         discarded: &[(EventId, &str)],
         epoch: i64,
     ) -> Result<(), Error> {
-        let ids: Vec<i64> = published.iter().map(|id| id.0).collect();
-        redelivery::note(&self.transaction, stage, &ids).await?;
+        let ids = match sent {
+            Sent::First(ids) => ids,
+            Sent::Again(ids) => {
+                let numbers: Vec<i64> = ids.iter().map(|id| id.0).collect();
+                redelivery::note(&self.transaction, stage, &numbers).await?;
+                ids
+            }
+        };
         discarded::note(&self.transaction, stage, discarded).await?;
         match stage {
             Stage::Published => {
-                delivery_ledger::enter(&self.transaction, stage, published, epoch).await?;
+                delivery_ledger::enter(&self.transaction, stage, ids, epoch).await?;
             }
             // Fan-out says what is delivered.
             Stage::Delivered => {}

@@ -1,6 +1,10 @@
 //! Claims: who may send what again (D-10).
 
-use database::{claim, dead_letters::DeadLetter, delivery_ledger, discarded, posts, redelivery};
+use database::{
+    claim::{self, Sent},
+    dead_letters::DeadLetter,
+    delivery_ledger, discarded, posts, redelivery,
+};
 use events::{EventId, Stage, block_of};
 
 use crate::{
@@ -10,6 +14,25 @@ use crate::{
 
 fn events_of(rows: &[claim::ClaimRow]) -> Vec<i64> {
     rows.iter().map(|row| row.event.0).collect()
+}
+
+#[tokio::test]
+async fn what_a_dispatcher_sends_for_the_first_time_is_in_the_ledger_alone() {
+    let fresh = Fresh::migrated().await;
+    rows::posts(&fresh, 1, 4).await;
+    let mut client = fresh.client().await;
+    let claim = claim::begin(&mut client, 0).await.unwrap().unwrap();
+    claim
+        .commit(Stage::Published, Sent::First(&ids(1..=3)), &[], 1)
+        .await
+        .unwrap();
+    let claim = claim::begin(&mut client, 0).await.unwrap().unwrap();
+    let left = claim.rows(Stage::Published, &ids(1..=4)).await.unwrap();
+    assert_eq!(events_of(&left), [4]);
+    drop(claim);
+    let noted = redelivery::of(&client, EventId(2)).await.unwrap();
+    assert!(noted.is_empty(), "{noted:?}");
+    fresh.end().await;
 }
 
 #[tokio::test]
@@ -35,7 +58,7 @@ async fn a_row_that_one_sweeper_published_is_never_handed_to_another_d10() {
     assert_eq!(events_of(&found), [1, 2, 3, 5, 6, 7, 8, 9, 10]);
     let gone = [(EventId(9), "too_old")];
     claim
-        .commit(Stage::Published, &ids(1..=8), &gone, 1)
+        .commit(Stage::Published, Sent::Again(&ids(1..=8)), &gone, 1)
         .await
         .unwrap();
 
@@ -78,7 +101,10 @@ async fn sweepers_at_once_hand_out_each_row_once_d10() {
                 if some.is_empty() {
                     break;
                 }
-                claim.commit(Stage::Published, &some, &[], 1).await.unwrap();
+                claim
+                    .commit(Stage::Published, Sent::Again(&some), &[], 1)
+                    .await
+                    .unwrap();
                 sent.extend(some);
             }
             sent
@@ -127,7 +153,7 @@ async fn a_claim_whose_connection_is_gone_frees_its_block_d10() {
     })
     .await;
     let error = claim
-        .commit(Stage::Published, &ids(1..=3), &[], 1)
+        .commit(Stage::Published, Sent::Again(&ids(1..=3)), &[], 1)
         .await
         .unwrap_err();
     assert_eq!(error.class(), events::Class::Outage, "{error:?}");
@@ -154,7 +180,12 @@ async fn a_claim_of_an_old_epoch_notes_nothing() {
         .run("insert into tideline.epoch (epoch, system_id, pg_timeline) values (2, '1', 1)")
         .await;
     let error = claim
-        .commit(Stage::Published, &ids([1]), &[(EventId(2), "no_post")], 1)
+        .commit(
+            Stage::Published,
+            Sent::Again(&ids([1])),
+            &[(EventId(2), "no_post")],
+            1,
+        )
         .await
         .unwrap_err();
     assert!(
@@ -229,7 +260,7 @@ async fn a_claimed_row_tells_what_decides_about_it() {
         assert!(row.payload.contains(&post.id.to_string()));
         assert!(!row.dead_letter_open && row.discarded.is_none());
         claim
-            .commit(Stage::Delivered, &[event], &[], 1)
+            .commit(Stage::Delivered, Sent::Again(&[event]), &[], 1)
             .await
             .unwrap();
     }
@@ -313,7 +344,7 @@ async fn a_dead_letter_counts_when_its_claim_is_committed() {
     let claim = claim::begin(&mut client, 0).await.unwrap().unwrap();
     claim.dead_letter(&letter).await.unwrap();
     claim
-        .commit(Stage::Published, &ids([1]), &[], 1)
+        .commit(Stage::Published, Sent::Again(&ids([1])), &[], 1)
         .await
         .unwrap();
     open(1).await;

@@ -5,3 +5,4 @@
 pub(crate) mod publish;
 pub(crate) mod rate;
 pub(crate) mod redeliver;
+mod work;

@@ -5,18 +5,11 @@
 //! was sent and end the lock, in one transaction. Promise: two sweepers never send a row for the
 //! same look; after a failure nothing of the batch is written. A crash after the send repeats it.
 
-use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant},
-    vec::IntoIter,
-};
+use std::sync::Arc;
 
 use database::{
     Pool,
-    claim::{self, ClaimRow},
+    claim::{self, ClaimRow, Sent},
 };
 use events::{EventId, Micros, Stage};
 use futures::future::join_all;
@@ -29,11 +22,9 @@ use crate::{
     sink::{
         publish::{Outgoing, Publisher},
         rate::Rate,
+        work::{Work, blocks},
     },
 };
-
-/// After this long a claim ends, so that the position is read again before it goes on.
-const SHARE: Duration = Duration::from_secs(20);
 
 /// The claims of one stage.
 #[derive(Debug)]
@@ -62,6 +53,8 @@ pub(crate) struct Rules {
     pub(crate) batch: usize,
     /// Claims side by side at most, each of another block.
     pub(crate) side_by_side: usize,
+    /// Whether what is sent is so for the first time: nothing else sends in this stage.
+    pub(crate) dispatches: bool,
 }
 
 /// What would be done with one missing id.
@@ -108,8 +101,8 @@ impl Redeliver {
         look: &Look,
         shutdown: &Shutdown,
     ) -> Result<Claimed, SweepError> {
-        let blocks = blocks(&look.ids);
-        let wanted = blocks.len().min(self.claims.rules.side_by_side);
+        let work = Work::of(look, shutdown);
+        let wanted = work.blocks_left().min(self.claims.rules.side_by_side);
         while self.publishers.len() < wanted {
             let Some(first) = self.publishers.first() else {
                 break;
@@ -117,13 +110,6 @@ impl Redeliver {
             let another = first.another()?;
             self.publishers.push(another);
         }
-        let work = Work {
-            look,
-            blocks: Mutex::new(blocks.into_iter()),
-            began: Instant::now(),
-            failed: AtomicBool::new(false),
-            shutdown,
-        };
         let claims = &self.claims;
         let publishers = self.publishers.iter_mut().take(wanted);
         let outcomes = join_all(publishers.map(|publisher| claims.work(&work, publisher))).await;
@@ -138,29 +124,6 @@ impl Redeliver {
     /// nothing. The second answer counts ids that another sweeper is working on.
     pub(crate) async fn judge(&self, look: &Look) -> Result<(Vec<Verdict>, u64), SweepError> {
         self.claims.judge(look).await
-    }
-}
-
-/// The blocks of one look, shared out among claims side by side.
-struct Work<'a> {
-    look: &'a Look,
-    blocks: Mutex<IntoIter<(i64, Vec<EventId>)>>,
-    began: Instant,
-    failed: AtomicBool,
-    shutdown: &'a Shutdown,
-}
-
-impl Work<'_> {
-    fn next_block(&self) -> Option<(i64, Vec<EventId>)> {
-        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-        blocks.next()
-    }
-
-    /// Whether no further batch is to be begun.
-    fn is_over(&self) -> bool {
-        self.shutdown.is_requested()
-            || self.began.elapsed() >= SHARE
-            || self.failed.load(Ordering::Relaxed)
     }
 }
 
@@ -198,7 +161,7 @@ impl Claims {
                         break;
                     }
                     Err(error) => {
-                        work.failed.store(true, Ordering::Relaxed);
+                        work.give_up();
                         return Err(error);
                     }
                 }
@@ -258,9 +221,12 @@ impl Claims {
             .iter()
             .map(|(event, reason)| (*event, reason.as_str()))
             .collect();
-        claim
-            .commit(self.stage, &published.sent, &reasons, epoch)
-            .await?;
+        let sent = if self.rules.dispatches {
+            Sent::First(&published.sent)
+        } else {
+            Sent::Again(&published.sent)
+        };
+        claim.commit(self.stage, sent, &reasons, epoch).await?;
         fail::fail_point!("sweep::committed");
         self.count(&published.sent, published.letters.len(), &judged.discards);
         Ok(Some(Claimed {
@@ -351,51 +317,5 @@ fn facts(row: &ClaimRow) -> Facts {
         last_us: row.last_us,
         dead_letter_open: row.dead_letter_open,
         discarded: row.discarded.is_some(),
-    }
-}
-
-/// The ids by block, from a block of chance on: sweepers that start at once do not queue for the
-/// same locks.
-fn blocks(ids: &[EventId]) -> Vec<(i64, Vec<EventId>)> {
-    let mut blocks: Vec<(i64, Vec<EventId>)> = Vec::new();
-    for &id in ids {
-        let block = events::id_ranges::block_of(id);
-        match blocks.last_mut() {
-            Some((last, ids)) if *last == block => ids.push(id),
-            _ => blocks.push((block, vec![id])),
-        }
-    }
-    if !blocks.is_empty() {
-        let start = fastrand::usize(..blocks.len());
-        blocks.rotate_left(start);
-    }
-    blocks
-}
-
-#[cfg(test)]
-mod tests {
-    use events::id_ranges::BLOCK;
-
-    use super::*;
-
-    #[test]
-    fn blocks_hold_every_id_once_from_anywhere_on() {
-        let ids: Vec<EventId> = [1, 2, BLOCK - 1, BLOCK, BLOCK + 5, 7 * BLOCK]
-            .map(EventId)
-            .to_vec();
-        for _ in 0..20 {
-            let found = blocks(&ids);
-            assert_eq!(found.len(), 3);
-            let mut all: Vec<EventId> = found.iter().flat_map(|(_, ids)| ids.clone()).collect();
-            all.sort_unstable();
-            assert_eq!(all, ids);
-            for (block, ids) in found {
-                assert!(
-                    ids.iter()
-                        .all(|id| events::id_ranges::block_of(*id) == block)
-                );
-            }
-        }
-        assert!(blocks(&[]).is_empty());
     }
 }

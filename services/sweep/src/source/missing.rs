@@ -312,6 +312,10 @@ impl Looks {
             .missing
             .with_label_values(&[stage])
             .set(gauge(missing));
+        if look.lsn != 0 {
+            metrics.marked.set(gauge(missing));
+            metrics.mark_lsn.set(gauge(look.lsn));
+        }
         let age = oldest.map_or(0, |oldest| look.taken_us.0 - oldest.0);
         #[expect(clippy::cast_precision_loss, reason = "a gauge of seconds")]
         metrics

@@ -101,6 +101,27 @@ async fn an_inactive_slot_is_waited_for_as_long_as_the_patience() {
     assert_eq!(copies.values().sum::<usize>(), 5);
 }
 
+/// D-9: what the log has passed is in flight no longer, and still unaccounted for.
+#[tokio::test(flavor = "multi_thread")]
+async fn d_9_what_the_log_has_passed_is_not_in_flight() {
+    let rig = Rig::new().await;
+    let _lost = rig.posts(3).await;
+    // The grace keeps the sweep from sending them while this looks.
+    let sweep = rig.start(&[("TIDELINE_SWEEP__GRACE", "60s")]).await;
+    let unaccounted = "tideline_ledger_unaccounted{stage=\"published\"}";
+    let in_flight = "tideline_ledger_in_flight{stage=\"published\"}";
+    sweep.reaches(unaccounted, |value| value == 3.0).await;
+    sweep.reaches(in_flight, |value| value == 3.0).await;
+    // The look with the mark is over; these two are told of by the gauges only.
+    let _late = rig.posts(2).await;
+    sweep.reaches(in_flight, |value| value == 5.0).await;
+    let client = rig.pool.get().await.unwrap();
+    let _position = database::slots::advance(&client, &rig.slot).await.unwrap();
+    sweep.reaches(in_flight, |value| value == 2.0).await;
+    assert_eq!(sweep.metric(unaccounted).await, 5.0);
+    sweep.stop().await;
+}
+
 /// D-12: while the broker does not take records nothing is noted, and everything is sent later.
 #[tokio::test(flavor = "multi_thread")]
 async fn d_12_nothing_is_noted_while_the_broker_refuses() {
