@@ -104,7 +104,7 @@ impl Deployment {
         match migrated {
             Ok(_migrated) => Some(()),
             Err(error) if self.nodes.is_some() => {
-                eprintln!("the three nodes are not ready yet: {error}");
+                eprintln!("the three nodes are not ready yet: {error:?}");
                 None
             }
             Err(error) => panic!("migrate the CQL store: {error}"),

@@ -88,7 +88,12 @@ impl Report {
             Sweep::Heals | Sweep::HealsOnce if !healed => {
                 Some("the sweep sent nothing again".to_owned())
             }
-            Sweep::HealsOnce if doubled > 0 => {
+            Sweep::Dispatches if by_sweep == 0 => Some("no dispatcher sent anything".to_owned()),
+            Sweep::Dispatches if healed => Some(format!(
+                "{} re-deliveries are noted of what was sent for the first time",
+                self.redelivered
+            )),
+            Sweep::HealsOnce | Sweep::Dispatches if doubled > 0 => {
                 Some(format!("{doubled} records were sent that nobody missed"))
             }
             Sweep::Silent if by_sweep > 0 || healed => Some(format!(
@@ -98,7 +103,12 @@ impl Report {
                 "the sweep counted {} re-deliveries and sent {by_sweep} records",
                 self.redelivered
             )),
-            Sweep::Heals | Sweep::HealsOnce | Sweep::Silent | Sweep::Counts | Sweep::May => None,
+            Sweep::Heals
+            | Sweep::HealsOnce
+            | Sweep::Dispatches
+            | Sweep::Silent
+            | Sweep::Counts
+            | Sweep::May => None,
         }
     }
 }
@@ -157,5 +167,29 @@ mod tests {
         report.redelivered = 1;
         assert!(report.faults(Sweep::Counts).is_empty());
         assert!(report.faults(Sweep::May).is_empty());
+    }
+
+    #[test]
+    fn a_dispatcher_sends_each_event_once_and_none_again() {
+        let mut report = Report {
+            redelivered: 0,
+            ..good()
+        };
+        assert_eq!(
+            report.faults(Sweep::Dispatches).len(),
+            1,
+            "nothing was sent"
+        );
+        let _none = report.census.sweep.insert(EventId(1), 1);
+        assert!(report.faults(Sweep::Dispatches).is_empty());
+        let _once = report.census.sweep.insert(EventId(1), 2);
+        assert_eq!(report.faults(Sweep::Dispatches).len(), 1, "sent twice");
+        let _twice = report.census.sweep.insert(EventId(1), 1);
+        report.redelivered = 1;
+        assert_eq!(
+            report.faults(Sweep::Dispatches).len(),
+            1,
+            "noted as sent again"
+        );
     }
 }

@@ -75,6 +75,13 @@ impl Layout {
             seeds: vec!["127.0.0.1".to_owned()],
         }
     }
+
+    /// How long a node that is joining may be silent before the others forget it. Without any
+    /// patience, nodes that start together forget each other at once, and half of the time their
+    /// schemas differ for minutes.
+    const fn ring_delay_ms(&self) -> u32 {
+        if self.seeds.len() > 1 { 5_000 } else { 0 }
+    }
 }
 
 pub(super) fn spawn(home: &Home) -> Result<Child, Error> {
@@ -94,7 +101,7 @@ pub(crate) fn spawn_at(place: &Place, layout: &Layout) -> Result<Child, Error> {
         let path = folder.join(name);
         fs::create_dir_all(&path).map_err(|e| Error::file("creating", path, e))?;
     }
-    let flags = flags(folder, &settings, &logging);
+    let flags = flags(layout, folder, &settings, &logging);
     java_process::spawn(
         place,
         &flags,
@@ -102,7 +109,7 @@ pub(crate) fn spawn_at(place: &Place, layout: &Layout) -> Result<Child, Error> {
     )
 }
 
-fn flags(folder: &Path, settings: &Path, logging: &Path) -> Vec<String> {
+fn flags(layout: &Layout, folder: &Path, settings: &Path, logging: &Path) -> Vec<String> {
     let mut flags = vec![
         "-Xms64m".to_owned(),
         // Each table of each test's keyspace holds some heap, hence more than one deployment needs.
@@ -116,7 +123,7 @@ fn flags(folder: &Path, settings: &Path, logging: &Path) -> Vec<String> {
         "-Dcassandra-foreground=yes".to_owned(),
         // Nobody moves data to a new node here, so there is nothing to wait for.
         "-Dcassandra.skip_wait_for_gossip_to_settle=0".to_owned(),
-        "-Dcassandra.ring_delay_ms=0".to_owned(),
+        format!("-Dcassandra.ring_delay_ms={}", layout.ring_delay_ms()),
         "-Dcassandra.superuser_setup_delay_ms=0".to_owned(),
     ];
     flags.extend(EXPORTS.map(|package| format!("--add-exports={package}=ALL-UNNAMED")));

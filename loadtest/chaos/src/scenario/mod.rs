@@ -87,6 +87,8 @@ pub enum Sweep {
     Heals,
     /// It has to, and sends nothing that nobody missed.
     HealsOnce,
+    /// It is all that sends: each event once, and none of them again.
+    Dispatches,
     /// Nothing is missing, only late: not one record (D-10).
     Silent,
     /// As it sees fit, but what it sends it has to count.

@@ -82,7 +82,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         covers: &[31],
         cast: DISPATCHERS,
         fault: |run| Box::pin(dispatchers(run)),
-        sweep: Sweep::HealsOnce,
+        sweep: Sweep::Dispatches,
         limit: LIMIT,
         quick: false,
         stands: Stands::Green,
