@@ -73,7 +73,7 @@ impl SweepMetrics {
             delivered: make.gauges("tideline_ledger_delivered", "Events in the ledger of the stage, those that the stage does not consume included.", &["stage"])?,
             dead_lettered: make.gauges("tideline_ledger_dead_lettered", "Events that an open dead letter accounts for.", &["stage"])?,
             discarded_ids: make.gauges("tideline_ledger_discarded", "Events that are discarded with a reason.", &["stage"])?,
-            in_flight: make.gauges("tideline_ledger_in_flight", "Events on their way: not published yet, and for delivered the records that the groups have not committed.", &["stage"])?,
+            in_flight: make.gauges("tideline_ledger_in_flight", "Events on their way: unpublished ones that the slot has not passed, and for delivered also the records that the groups have not committed.", &["stage"])?,
             missing: make.gauges("tideline_sweep_missing", "Events that the last look found in no account.", &["stage"])?,
             marked: make.gauge("tideline_sweep_marked", "Unpublished events that the last look with a mark in the log found.")?,
             mark_lsn: make.gauge("tideline_sweep_mark_lsn_bytes", "That mark: a relay that has confirmed it has passed all of them.")?,

@@ -2,7 +2,8 @@
 //!
 //! Owns: when a look may be claimed ([`Round`]), what becomes of one missing id ([`mod@fate`]),
 //! which ids are worth reading ([`voids`], [`reader`]), what is still on its way ([`flight`]), and
-//! which outbox days there must be and which may go ([`days`]). Does not own sockets, clocks, SQL, logs or metrics.
+//! which outbox days there must be and which may go ([`days`]). Does not own sockets, clocks, SQL,
+//! logs or metrics.
 //!
 //! Failure promise: every machine may be thrown away at any step and made anew, and nothing is
 //! lost: what it remembers is patience, and which offsets are stale. While a relay is live,
