@@ -1,4 +1,4 @@
-//! `bench`: builds everything in release and hands over to the bench program.
+//! `bench`: builds the bench program in release and hands over to it.
 //!
 //! The servers are those of the tests. They are left as they were found: stopped afterwards,
 //! unless they ran before. Cassandra is stopped meanwhile unless it ran: nothing here is about it,
@@ -15,7 +15,7 @@ use crate::screen;
 use crate::servers::say;
 
 pub(crate) fn bench(rest: &[String]) -> Result<(), Failure> {
-    cargo::build_release()?;
+    cargo::build_release(Some("bench"))?;
     let only_asks = rest.is_empty()
         || rest
             .iter()

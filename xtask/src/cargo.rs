@@ -36,21 +36,66 @@ pub(crate) fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Result<(), 
     Err(Failure::program(&format!("cargo {shown}"), status))
 }
 
-/// Programs beside the services that people start from here.
-const TOOLS: [&str; 7] = ["cli", "demo", "load", "judge", "graph", "sim", "bench"];
+/// Programs beside the services that are always built: with them every set has the same features of
+/// every dependency, so that another tool does not build half of the rest again. A test compares.
+const ALWAYS: [&str; 2] = ["cli", "demo"];
 
-/// Builds the release programs of the services and all tools. Always the same set: another one
-/// would make cargo unify features anew and build half of it again.
-pub(crate) fn build_release() -> Result<(), Failure> {
+/// The package with deliberate bugs.
+const SIMULATOR: &str = "sim";
+
+/// Builds the release programs of a deployment, and the package `tool` if one is named.
+pub(crate) fn build_release(tool: Option<&str>) -> Result<(), Failure> {
     screen::line(
-        "building release programs (from nothing about 12 min on two cores, then seconds) …",
+        "building release programs (from nothing 10 to 15 min on two cores, then seconds) …",
     );
     let mut arguments = vec!["build", "--release", "--bins"];
-    for package in SERVICES.iter().chain(&TOOLS) {
+    for package in SERVICES.iter().chain(&ALWAYS).copied().chain(tool) {
         arguments.extend(["-p", package]);
     }
-    // The simulator's deliberate bugs: nothing else has them.
-    // Named without its package: that name would be taken for its dependency of tests on itself.
-    arguments.extend(["--features", "bugs"]);
+    if tool == Some(SIMULATOR) {
+        // Its deliberate bugs: nothing else has them. Named without its package: that name would
+        // be taken for its dependency of tests on itself.
+        arguments.extend(["--features", "bugs"]);
+    }
     run(&arguments, &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Every dependency that the programs of these packages are built with, and its features.
+    fn built_with(packages: &[&str]) -> BTreeSet<String> {
+        let words = [
+            "tree",
+            "--offline",
+            "-e",
+            "normal,build",
+            "--prefix",
+            "none",
+        ];
+        let output = Command::new(env!("CARGO"))
+            .args(words)
+            .args(["--format", "{p} {f}"])
+            .args(packages.iter().flat_map(|package| ["-p", package]))
+            .current_dir(repository::root())
+            .output()
+            .expect("cargo runs");
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).expect("names are text");
+        let lines = text.lines().map(|line| line.trim_end_matches(" (*)"));
+        lines.map(|line| line.trim_end().to_owned()).collect()
+    }
+
+    #[test]
+    fn another_tool_changes_no_feature_of_what_is_always_built() {
+        const TOOLS: [&str; 5] = ["load", "judge", "graph", "sim", "bench"];
+        let base = [&SERVICES[..], &ALWAYS].concat();
+        let alone = built_with(&base);
+        let with_all = built_with(&[&base[..], &TOOLS].concat());
+        let changed: Vec<_> = alone.difference(&with_all).collect();
+        assert!(changed.is_empty(), "{changed:?}");
+    }
 }

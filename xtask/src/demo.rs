@@ -1,4 +1,4 @@
-//! `demo`: builds everything in release and hands over to the demo program.
+//! `demo`: builds the deployment in release and hands over to the demo program.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::repository;
 
 pub(crate) fn demo(rest: &[String]) -> Result<(), Failure> {
-    cargo::build_release()?;
+    cargo::build_release(None)?;
     // Replaces this process, so Ctrl-C and the exit code are the demo's own.
     let error = Command::new(repository::release_binary("tideline-demo"))
         .args(rest)

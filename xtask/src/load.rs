@@ -15,7 +15,7 @@ pub(crate) fn load(rest: &[String]) -> Result<(), Failure> {
     if !needs_a_deployment(rest) {
         return program::hand_over(PROGRAM, rest);
     }
-    cargo::build_release()?;
+    cargo::build_release(Some(PROGRAM))?;
     let mut words = vec![PROGRAM.to_owned()];
     words.extend_from_slice(rest);
     words.extend(notes());

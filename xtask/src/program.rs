@@ -7,10 +7,10 @@ use crate::cargo;
 use crate::failure::Failure;
 use crate::repository;
 
-/// Builds everything in release and becomes the program: Ctrl-C and the exit code are its own.
-/// What the environment says already wins over the sandbox.
+/// Builds the program of the package `name` in release and becomes it: Ctrl-C and the exit code are
+/// its own. What the environment says already wins over the sandbox.
 pub(crate) fn hand_over(name: &str, rest: &[String]) -> Result<(), Failure> {
-    cargo::build_release()?;
+    cargo::build_release(Some(name))?;
     let sandbox = repository::sandbox().env();
     let missing = sandbox
         .into_iter()

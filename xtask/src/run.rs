@@ -38,7 +38,7 @@ pub(crate) fn run(rest: &[String]) -> Result<(), Failure> {
         )));
     }
     // Built here, where Ctrl-C still simply ends cargo.
-    cargo::build_release()?;
+    cargo::build_release(None)?;
     supervised(rest)
 }
 
