@@ -68,14 +68,7 @@ mod tests {
 
     /// Every dependency that the programs of these packages are built with, and its features.
     fn built_with(packages: &[&str]) -> BTreeSet<String> {
-        let words = [
-            "tree",
-            "--offline",
-            "-e",
-            "normal,build",
-            "--prefix",
-            "none",
-        ];
+        let words = ["tree", "--locked", "-e", "normal,build", "--prefix", "none"];
         let output = Command::new(env!("CARGO"))
             .args(words)
             .args(["--format", "{p} {f}"])

@@ -109,8 +109,8 @@ impl Running<'_> {
             if self.parts.ledger.is_dead() || self.parts.sink.is_dead() {
                 return Err(Exit::bug("a writer to postgres ended by itself"));
             }
-            // A loop that always finds work does not get to its timers: they come last below, and
-            // the runtime's clock moves only when a thread has nothing to do.
+            // A loop that always finds work does not get to its timer: it comes behind outcomes
+            // below, and the runtime's clock moves only when a thread has nothing to do.
             if Instant::now() >= self.wake && self.tick().await? {
                 return Ok(());
             }

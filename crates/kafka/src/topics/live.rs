@@ -189,12 +189,8 @@ pub async fn verify(config: &KafkaConfig) -> Result<(), Error> {
 /// The live limit of one topic.
 pub(crate) async fn max_message_bytes(config: &KafkaConfig, topic: &str) -> Result<usize, Error> {
     let live = describe(&admin(config)?, &[topic]).await?;
-    let value = live
-        .first()
-        .and_then(|live| live.get("max.message.bytes"))
-        .and_then(|entry| entry.value.as_ref());
-    value
-        .and_then(|text| text.parse().ok())
+    live.first()
+        .and_then(|live| setting(live, "max.message.bytes").parse().ok())
         .ok_or_else(|| Error::TopicMissing {
             topic: topic.to_owned(),
         })
