@@ -10,8 +10,8 @@ use database::{
 };
 use events::{Event, EventId, Micros, PostCreated, PostId, Stage as LedgerStage, UserId, envelope};
 use kafka::{Header, Producer, Record};
-use testkit::Deployment;
-use timeline_store::{CqlConfig, CqlTimelines, PgNow, TimelineRow, TimelineStore as _};
+use testkit::{Deployment, stored};
+use timeline_store::{CqlTimelines, PgNow, TimelineRow, TimelineStore as _};
 
 use crate::tideline;
 
@@ -54,12 +54,7 @@ impl Stage {
     pub(crate) async fn new() -> Self {
         let deployment = Deployment::new().await;
         let pool = Pool::new(&deployment.database_url(), 2, "cli-it").unwrap();
-        let config = CqlConfig {
-            nodes: vec![deployment.servers().cql_node()],
-            keyspace: deployment.keyspace(),
-            ..CqlConfig::default()
-        };
-        let store = CqlTimelines::connect(&config).await.unwrap();
+        let store = deployment.timelines().await;
         let (producer, _reports) = Producer::new(&deployment.kafka_config(), "cli-it").unwrap();
         let mut client = pool.get().await.unwrap();
         let mut people = Vec::new();
@@ -179,9 +174,7 @@ impl Stage {
             expires_us: post.created_us.plus(30 * 24 * Micros::HOUR),
         };
         let now = PgNow::new(post.created_us, Instant::now());
-        // A store under load may time out; the same write again is harmless (D-7).
-        let write = || async { self.store.write(&[row], &now).await.ok() };
-        let _written = testkit::eventually("the row is written", write).await;
+        let _written = stored(async || self.store.write(&[row], &now).await).await;
     }
 
     /// Notes a delivery, which enters it in the ledger.

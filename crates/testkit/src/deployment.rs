@@ -5,9 +5,13 @@ use std::time::Duration;
 use database::migrations;
 use events::Namespace;
 use kafka::KafkaConfig;
+use timeline_store::{CqlConfig, CqlTimelines};
 use tokio_postgres::NoTls;
 
-use crate::{Cluster, Servers, ThreeNodes, names::unique, nodes::COPIES, wait::eventually_within};
+use crate::{
+    Cluster, Servers, ThreeNodes, names::unique, nodes::COPIES, stored::stored,
+    wait::eventually_within,
+};
 
 /// Nodes that have just been started take their time to find each other.
 const FOUND_WITHIN: Duration = Duration::from_secs(120);
@@ -97,14 +101,14 @@ impl Deployment {
         deployment
     }
 
-    /// Nothing when its own nodes have not found each other yet.
+    /// Nothing when the server timed out, or its own nodes have not found each other yet.
     async fn migrate_cql(&self) -> Option<()> {
         let (nodes, keyspace) = (self.cql_nodes(), self.keyspace());
         let migrated = timeline_store::schema::migrate(&nodes, &keyspace, self.cql_copies()).await;
         match migrated {
             Ok(_migrated) => Some(()),
-            Err(error) if self.nodes.is_some() => {
-                eprintln!("the three nodes are not ready yet: {error:?}");
+            Err(error) if self.nodes.is_some() || error.class().is_retried() => {
+                eprintln!("the CQL store is not migrated yet: {error:?}");
                 None
             }
             Err(error) => panic!("migrate the CQL store: {error}"),
@@ -160,6 +164,19 @@ impl Deployment {
     pub fn cql_nodes(&self) -> Vec<String> {
         let own = self.nodes.as_ref().map(ThreeNodes::addresses);
         own.unwrap_or_else(|| vec![self.servers.cql_node()])
+    }
+
+    /// A session on its keyspace.
+    ///
+    /// # Panics
+    /// When no node answers.
+    pub async fn timelines(&self) -> CqlTimelines {
+        let config = CqlConfig {
+            nodes: self.cql_nodes(),
+            keyspace: self.keyspace(),
+            ..CqlConfig::default()
+        };
+        stored(|| CqlTimelines::connect(&config)).await
     }
 
     fn cql_copies(&self) -> u32 {

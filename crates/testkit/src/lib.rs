@@ -2,8 +2,8 @@
 //!
 //! Owns: the test instance of the sandbox (its own data, apart from `./x up`), a fresh deployment
 //! per test, service binaries built with crash points, what is done to connections ([`proxy`]), to
-//! single nodes ([`ThreeNodes`]) and to clocks ([`clock()`]), and waiting for a state with
-//! a deadline. Everything here panics with a reason: a missing server is a failure, never a skip.
+//! single nodes ([`ThreeNodes`]) and to clocks ([`clock()`]), waiting for a state with
+//! a deadline, and for an outcome of the timeline store to be known ([`stored`]). Everything here panics with a reason: a missing server is a failure, never a skip.
 //!
 //! Does not own: what a test asserts. `./x test` stops the servers afterwards.
 
@@ -18,6 +18,7 @@ mod nodes;
 mod pipeline;
 pub mod proxy;
 mod servers;
+mod stored;
 mod wait;
 
 pub use addresses::Addresses;
@@ -32,4 +33,5 @@ pub use pipeline::{Pipeline, ready};
 pub use proxy::{Direction, Fault, Proxy};
 pub use sandbox::{Clock, Server, Service, ServiceProcess, Signal};
 pub use servers::Servers;
+pub use stored::stored;
 pub use wait::{eventually, eventually_within};

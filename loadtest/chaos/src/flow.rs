@@ -6,7 +6,7 @@ use anyhow::Context;
 use events::{PostId, Stage, UserId, topic::TopicKind};
 use judge::{Journal, Walker, compare_walk, judge_at_rest};
 use testkit::{Pipeline, Service, ServiceProcess, eventually_within};
-use timeline_store::{CqlConfig, CqlTimelines, TimelineStore};
+use timeline_store::{CqlTimelines, TimelineStore};
 
 use crate::{Client, Load, Verdict, load::PACE};
 
@@ -52,12 +52,7 @@ impl Flow {
         }
         let client = Client::new(pipeline.url(Service::WriteApi), secret.trim_end(), journal)?;
         let sql = database::Pool::new(&deployment.database_url(), 4, "chaos")?;
-        let store = CqlTimelines::connect(&CqlConfig {
-            nodes: deployment.cql_nodes(),
-            keyspace: deployment.keyspace(),
-            ..CqlConfig::default()
-        })
-        .await?;
+        let store = deployment.timelines().await;
         let flow = Self {
             pipeline,
             client,

@@ -13,7 +13,7 @@ use events::{Micros, PostId, UserId};
 use graph::{Graph, Shape};
 use judge::{Fault, Journal, PostRef, Verdict, judge_at_rest};
 use testkit::Deployment;
-use timeline_store::{CqlConfig, CqlTimelines, PgNow, TimelineDelete, TimelineRow, TimelineStore};
+use timeline_store::{CqlTimelines, PgNow, TimelineDelete, TimelineRow, TimelineStore};
 
 /// Celebrities with one post each that stays.
 const AUTHORS: u64 = 20;
@@ -67,12 +67,7 @@ impl Filled {
     async fn new(audience: u64) -> anyhow::Result<Self> {
         let deployment = Deployment::new().await;
         let pool = Pool::new(&deployment.database_url(), 2, "judge-measure")?;
-        let store = CqlTimelines::connect(&CqlConfig {
-            nodes: vec![deployment.servers().cql_node()],
-            keyspace: deployment.keyspace(),
-            ..CqlConfig::default()
-        })
-        .await?;
+        let store = deployment.timelines().await;
         let mut celebrities = vec![audience; usize::try_from(AUTHORS)?];
         // Somebody whom nobody follows, for the post out of order.
         celebrities.push(0);

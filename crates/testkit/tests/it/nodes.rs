@@ -6,7 +6,6 @@ use std::time::Duration;
 use events::{PostId, UserId};
 use kafka::{ProduceError, Producer, Record};
 use testkit::{Deployment, eventually_within};
-use timeline_store::{CqlConfig, CqlTimelines};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Longer than the brokers take to agree that one of them is gone.
@@ -57,12 +56,7 @@ async fn produce(producer: &Producer, topic: &str, within: Duration) -> Result<i
 async fn a_quorum_answers_while_two_of_three_cql_nodes_run() {
     let deployment = Deployment::on_three_cql_nodes().await;
     let nodes = deployment.nodes();
-    let config = CqlConfig {
-        nodes: deployment.cql_nodes(),
-        keyspace: deployment.keyspace(),
-        ..CqlConfig::default()
-    };
-    let store = CqlTimelines::connect(&config).await.expect("a session");
+    let store = deployment.timelines().await;
     let answers = async || store.row(UserId(1), PostId(1)).await.is_ok().then_some(());
     let refused = async || store.row(UserId(1), PostId(1)).await.err().map(drop);
     eventually_within(PATIENCE, "all three answer", answers).await;

@@ -3,12 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use events::{Micros, PostId, UserId};
+use events::{Micros, UserId};
 use timeline_store::{
     MAX_TTL_SECONDS, MemoryTimelines, PgNow, ScannedRow, TimelineStore, WriteMode, Written,
 };
 
-use crate::store::{RETENTION_US, T0, all, connect, delete, keyspace, now, page, row};
+use crate::store::{
+    RETENTION_US, T0, all, connect, delete, erase, keyspace, page, row, write, write_at,
+};
 
 #[tokio::test]
 async fn the_twin_keeps_the_contract() {
@@ -47,11 +49,8 @@ async fn of_owner(store: &impl TimelineStore, owner: i64) -> Vec<ScannedRow> {
 }
 
 async fn nothing_is_nothing(store: &impl TimelineStore) {
-    assert_eq!(
-        store.write(&[], &now()).await.expect("write nothing"),
-        Written::default()
-    );
-    store.delete(&[]).await.expect("delete nothing");
+    assert_eq!(write(store, &[]).await, Written::default());
+    erase(store, &[]).await;
     assert!(page(store, 100, None, None, 10).await.is_empty());
     assert!(of_owner(store, 100).await.is_empty());
 }
@@ -60,8 +59,8 @@ async fn d_7_a_replay_in_any_order_leaves_the_same_row(store: &impl TimelineStor
     // The same edge and two events of it: the row of the later one wins in both orders.
     let (old, new) = (row(200, 1, 5), row(200, 1, 9));
     for rows in [[old, new], [new, old], [new, new], [old, old]] {
-        store.write(&rows[..1], &now()).await.expect("write");
-        store.write(&rows[1..], &now()).await.expect("write again");
+        write(store, &rows[..1]).await;
+        write(store, &rows[1..]).await;
     }
     let rows = of_owner(store, 200).await;
     let [found] = rows.as_slice() else {
@@ -77,12 +76,9 @@ async fn d_7_a_replay_in_any_order_leaves_the_same_row(store: &impl TimelineStor
 async fn d_7_a_replay_a_minute_later_expires_at_the_same_time(store: &impl TimelineStore) {
     // The replay knows a Postgres time that is a minute further; the server's clock is not, so
     // its TTL must be a minute shorter and the row that ends later stays.
-    store.write(&[row(210, 1, 0)], &now()).await.expect("write");
+    write(store, &[row(210, 1, 0)]).await;
     let later = PgNow::new(Micros(T0 + 60_000_000), Instant::now());
-    store
-        .write(&[row(210, 1, 0), row(210, 2, 0)], &later)
-        .await
-        .expect("write again");
+    write_at(store, &[row(210, 1, 0), row(210, 2, 0)], &later).await;
     let rows = of_owner(store, 210).await;
     let [second, first] = rows.as_slice() else {
         panic!("two rows expected, found {rows:?}")
@@ -95,10 +91,7 @@ async fn d_7_a_replay_a_minute_later_expires_at_the_same_time(store: &impl Timel
         return;
     };
     let waited = PgNow::new(Micros(T0), read_at);
-    store
-        .write(&[row(210, 3, 0)], &waited)
-        .await
-        .expect("write late");
+    write_at(store, &[row(210, 3, 0)], &waited).await;
     let rows = of_owner(store, 210).await;
     assert_expiry_near(
         rows.first().expect("the newest row"),
@@ -116,46 +109,28 @@ fn assert_expiry_near(row: &ScannedRow, seconds: i64) {
 
 async fn d_8_a_delete_beats_inserts_before_and_after_it(store: &impl TimelineStore) {
     let insert = row(300, 1, 0);
-    store.write(&[insert], &now()).await.expect("write");
-    store.delete(&[delete(300, 1, 1)]).await.expect("delete");
+    write(store, &[insert]).await;
+    erase(store, &[delete(300, 1, 1)]).await;
     assert!(page(store, 300, None, None, 10).await.is_empty());
-    store
-        .write(&[insert], &now())
-        .await
-        .expect("replay after the delete");
+    write(store, &[insert]).await;
     assert!(page(store, 300, None, None, 10).await.is_empty());
 
     // The delete comes first, and at the very timestamp of the insert.
-    store
-        .delete(&[delete(301, 1, 0), delete(301, 2, 7)])
-        .await
-        .expect("delete first");
-    store
-        .write(&[row(301, 1, 0), row(301, 2, 6)], &now())
-        .await
-        .expect("late insert");
+    erase(store, &[delete(301, 1, 0), delete(301, 2, 7)]).await;
+    write(store, &[row(301, 1, 0), row(301, 2, 6)]).await;
     assert!(page(store, 301, None, None, 10).await.is_empty());
     assert!(of_owner(store, 301).await.is_empty());
 
     // A delete older than the row does nothing.
-    store.write(&[row(302, 1, 5)], &now()).await.expect("write");
-    store
-        .delete(&[delete(302, 1, 4)])
-        .await
-        .expect("old delete");
+    write(store, &[row(302, 1, 5)]).await;
+    erase(store, &[delete(302, 1, 4)]).await;
     assert_eq!(page(store, 302, None, None, 10).await, [1]);
 }
 
 async fn a_follow_after_an_unfollow_brings_the_row_back(store: &impl TimelineStore) {
-    store.write(&[row(310, 1, 0)], &now()).await.expect("write");
-    store
-        .delete(&[delete(310, 1, 100)])
-        .await
-        .expect("purge at the unfollow");
-    store
-        .write(&[row(310, 1, 200)], &now())
-        .await
-        .expect("backfill at the new edge");
+    write(store, &[row(310, 1, 0)]).await;
+    erase(store, &[delete(310, 1, 100)]).await;
+    write(store, &[row(310, 1, 200)]).await;
     assert_eq!(page(store, 310, None, None, 10).await, [1]);
 }
 
@@ -163,7 +138,7 @@ async fn rows_whose_time_is_over_are_not_written(store: &impl TimelineStore) {
     let mut rows = [row(400, 1, 0), row(400, 2, 0), row(400, 3, 0)];
     rows[0].expires_us = Micros(T0 - 1);
     rows[1].expires_us = Micros(T0);
-    let written = store.write(&rows, &now()).await.expect("write");
+    let written = write(store, &rows).await;
     assert_eq!(
         written,
         Written {
@@ -172,10 +147,7 @@ async fn rows_whose_time_is_over_are_not_written(store: &impl TimelineStore) {
         }
     );
     assert_eq!(page(store, 400, None, None, 10).await, [3]);
-    let written = store
-        .write(&rows[..2], &now())
-        .await
-        .expect("write only expired rows");
+    let written = write(store, &rows[..2]).await;
     assert_eq!(
         written,
         Written {
@@ -188,21 +160,15 @@ async fn rows_whose_time_is_over_are_not_written(store: &impl TimelineStore) {
 async fn a_ttl_is_held_at_what_every_server_takes(store: &impl TimelineStore) {
     let mut far = row(410, 1, 0);
     far.expires_us = Micros(i64::MAX);
-    store
-        .write(&[far], &now())
-        .await
-        .expect("write a row far in the future");
+    write(store, &[far]).await;
     let rows = of_owner(store, 410).await;
     assert_expiry_near(rows.first().expect("the row"), i64::from(MAX_TTL_SECONDS));
 }
 
 async fn pages_go_newest_first_between_their_bounds(store: &impl TimelineStore) {
     let rows: Vec<_> = [3, 9, 1, 7, 5].map(|post| row(500, post, 0)).into();
-    store.write(&rows, &now()).await.expect("write");
-    store
-        .write(&[row(501, 6, 0)], &now())
-        .await
-        .expect("write to another timeline");
+    write(store, &rows).await;
+    write(store, &[row(501, 6, 0)]).await;
     assert_eq!(page(store, 500, None, None, 10).await, [9, 7, 5, 3, 1]);
     assert_eq!(page(store, 500, None, None, 2).await, [9, 7]);
     assert_eq!(page(store, 500, Some(7), None, 2).await, [5, 3]);
@@ -215,22 +181,16 @@ async fn pages_go_newest_first_between_their_bounds(store: &impl TimelineStore) 
 }
 
 async fn d_8_a_head_full_of_deletes_still_gives_the_first_page(store: &impl TimelineStore) {
-    store
-        .write(&[row(510, 1, 0), row(510, 2, 0)], &now())
-        .await
-        .expect("write");
+    write(store, &[row(510, 1, 0), row(510, 2, 0)]).await;
     let deletes: Vec<_> = (0..20_000).map(|i| delete(510, 10 + i, 1)).collect();
-    store
-        .delete(&deletes)
-        .await
-        .expect("delete 20 000 rows at the head");
+    erase(store, &deletes).await;
     assert_eq!(page(store, 510, None, None, 10).await, [2, 1]);
 }
 
 async fn two_thousand_rows_arrive(store: &impl TimelineStore) {
     // More owners than one lane holds, and one owner with more rows than one answer holds.
     let mut rows: Vec<_> = (0..2_000).map(|i| row(10_000 + i, 7, 0)).collect();
-    let written = store.write(&rows, &now()).await.expect("write");
+    let written = write(store, &rows).await;
     assert_eq!(
         written,
         Written {
@@ -246,10 +206,7 @@ async fn two_thousand_rows_arrive(store: &impl TimelineStore) {
     assert_eq!(found, 2_000);
 
     rows = (1..=2_000).map(|i| row(600, i, 0)).collect();
-    store
-        .write(&rows, &now())
-        .await
-        .expect("write to one owner");
+    write(store, &rows).await;
     let expected: Vec<i64> = (1..=2_000).rev().collect();
     assert_eq!(page(store, 600, None, None, 5_000).await, expected);
 }
@@ -257,19 +214,12 @@ async fn two_thousand_rows_arrive(store: &impl TimelineStore) {
 async fn a_row_expires(store: &impl TimelineStore) {
     let mut short = row(700, 1, 0);
     short.expires_us = Micros(T0 + 2_500_000);
-    store
-        .write(&[short, row(700, 2, 0)], &now())
-        .await
-        .expect("write");
+    write(store, &[short, row(700, 2, 0)]).await;
     assert_eq!(page(store, 700, None, None, 10).await, [2, 1]);
     let deadline = Instant::now() + Duration::from_secs(20);
     while page(store, 700, None, None, 10).await != [2] {
         assert!(Instant::now() < deadline, "the row does not expire");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let rows = store
-        .page(UserId(700), Some(PostId(2)), None, 10)
-        .await
-        .expect("read");
-    assert!(rows.is_empty());
+    assert!(page(store, 700, Some(2), None, 10).await.is_empty());
 }

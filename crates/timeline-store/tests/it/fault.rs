@@ -5,35 +5,14 @@ use std::time::{Duration, Instant};
 
 use events::Class;
 use testkit::{Fault, Proxy};
-use timeline_store::{CqlConfig, StoreError, TimelineStore, WriteMode, Written};
+use timeline_store::{CqlConfig, TimelineStore, WriteMode, Written};
 
-use crate::store::{all, connect, keyspace, now, row};
+use crate::store::{all, connect, keyspace, now, row, write};
 
-/// Repeats a write as a service does, until it is done.
-async fn until_written(store: &impl TimelineStore, rows: &[timeline_store::TimelineRow]) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    loop {
-        match store.write(rows, &now()).await {
-            Ok(written) => {
-                assert_eq!(
-                    written,
-                    Written {
-                        rows: rows.len() as u64,
-                        expired: 0
-                    }
-                );
-                return;
-            }
-            Err(error) => assert!(repeatable(&error), "{error:?}"),
-        }
-        assert!(Instant::now() < deadline, "the store does not come back");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-}
-
-fn repeatable(error: &StoreError) -> bool {
-    matches!(error.class(), Class::Outage | Class::Unsure)
-}
+const ALL: Written = Written {
+    rows: 500,
+    expired: 0,
+};
 
 async fn check(name: &str, mode: WriteMode) {
     let direct = keyspace(name).await;
@@ -59,7 +38,7 @@ async fn check(name: &str, mode: WriteMode) {
         asked.elapsed()
     );
     proxy.clear();
-    until_written(&store, &rows).await;
+    assert_eq!(write(&store, &rows).await, ALL);
 
     // A server that is gone.
     proxy.set(Fault::Reset);
@@ -69,7 +48,7 @@ async fn check(name: &str, mode: WriteMode) {
             .write(&rows, &now())
             .await
             .expect_err("nothing can be sent");
-        assert!(repeatable(&error), "{error:?}");
+        assert!(error.class().is_retried(), "{error:?}");
         if error.class() == Class::Outage {
             break;
         }
@@ -84,7 +63,7 @@ async fn check(name: &str, mode: WriteMode) {
         proxy.clear();
     });
     assert_eq!(read.len(), 500);
-    until_written(&store, &rows).await;
+    assert_eq!(write(&store, &rows).await, ALL);
     assert_eq!(all(&connect(&direct, mode).await).await.len(), 500);
 }
 

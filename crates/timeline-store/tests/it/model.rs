@@ -4,9 +4,10 @@
 use events::{Micros, UserId};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use testkit::stored;
 use timeline_store::{CqlTimelines, MemoryTimelines, TimelineStore, WriteMode};
 
-use crate::store::{T0, all, connect, delete, keyspace, now, row};
+use crate::store::{T0, all, connect, delete, erase, keyspace, row, write};
 
 #[derive(Debug, Clone)]
 enum Op {
@@ -47,14 +48,14 @@ async fn apply(store: &impl TimelineStore, base: i64, op: &Op) {
                     row
                 })
                 .collect();
-            store.write(&rows, &now()).await.expect("write");
+            write(store, &rows).await;
         }
         Op::Delete(deletes) => {
             let deletes: Vec<_> = deletes
                 .iter()
                 .map(|(o, post, at)| delete(base + o, *post, *at))
                 .collect();
-            store.delete(&deletes).await.expect("delete");
+            erase(store, &deletes).await;
         }
     }
 }
@@ -63,10 +64,7 @@ async fn apply(store: &impl TimelineStore, base: i64, op: &Op) {
 async fn rows_of(store: &impl TimelineStore, base: i64) -> Vec<(i64, i64, i64, i64, i64)> {
     let mut rows = Vec::new();
     for owner in base..base + 2 {
-        let page = store
-            .page(UserId(owner), None, None, 100)
-            .await
-            .expect("read");
+        let page = stored(async || store.page(UserId(owner), None, None, 100).await).await;
         let scanned = all(store).await;
         let scanned: Vec<_> = scanned
             .iter()

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use events::{Micros, PostId, UserId};
 use scylla::client::session_builder::SessionBuilder;
+use testkit::stored;
 use timeline_store::{CqlConfig, ScanPosition, TimelineStore, WriteMode, Written};
 
-use crate::store::{T0, all, connect, delete, keyspace, now, page, row};
+use crate::store::{T0, all, connect, delete, erase, keyspace, now, page, row, write, write_at};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d_13_calls_at_the_same_time_share_the_permits_and_give_them_back() {
@@ -20,7 +21,7 @@ async fn d_13_calls_at_the_same_time_share_the_permits_and_give_them_back() {
             let store = store.clone();
             async move {
                 let rows: Vec<_> = (0..300).map(|i| row(call * 1_000 + i, 1, 0)).collect();
-                store.write(&rows, &now()).await.expect("write")
+                write(&store, &rows).await
             }
         });
         let written = futures::future::join_all(calls).await;
@@ -54,7 +55,7 @@ async fn a_cancelled_write_gives_its_permits_back() {
         tokio::task::yield_now().await;
     }
     // The whole call again is harmless and completes it.
-    let written = store.write(&rows, &now).await.expect("write");
+    let written = write_at(&store, &rows, &now).await;
     assert_eq!(
         written,
         Written {
@@ -70,10 +71,7 @@ async fn statements_that_the_server_forgot_are_prepared_again() {
     let config = keyspace("forgotten").await;
     for (column, mode) in [("a", WriteMode::Single), ("b", WriteMode::Grouped)] {
         let store = connect(&config, mode).await;
-        store
-            .write(&[row(1, 1, 0), row(2, 1, 0)], &now())
-            .await
-            .expect("write");
+        write(&store, &[row(1, 1, 0), row(2, 1, 0)]).await;
         // A new column, as a later schema would bring it, makes the server drop every statement
         // on the table.
         let other = SessionBuilder::new()
@@ -89,14 +87,8 @@ async fn statements_that_the_server_forgot_are_prepared_again() {
             .query_unpaged(alter, ())
             .await
             .expect("add a column");
-        store
-            .write(&[row(1, 2, 0), row(2, 2, 0)], &now())
-            .await
-            .expect("write after it");
-        store
-            .delete(&[delete(1, 2, 1), delete(2, 2, 1)])
-            .await
-            .expect("delete after it");
+        write(&store, &[row(1, 2, 0), row(2, 2, 0)]).await;
+        erase(&store, &[delete(1, 2, 1), delete(2, 2, 1)]).await;
         assert_eq!(page(&store, 1, None, None, 10).await, [1]);
         assert_eq!(all(&store).await.len(), 2);
     }
@@ -105,18 +97,15 @@ async fn statements_that_the_server_forgot_are_prepared_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_is_read_alone_with_its_times() {
     let store = connect(&keyspace("row").await, WriteMode::Single).await;
-    store
-        .write(&[row(1, 2, 7), row(1, 3, 8)], &now())
-        .await
-        .expect("write");
-    store.delete(&[delete(1, 3, 9)]).await.expect("delete");
-    let read = store.row(UserId(1), PostId(2)).await.expect("read");
+    write(&store, &[row(1, 2, 7), row(1, 3, 8)]).await;
+    erase(&store, &[delete(1, 3, 9)]).await;
+    let read = stored(async || store.row(UserId(1), PostId(2)).await).await;
     let read = read.expect("it is there");
     assert_eq!((read.owner, read.post), (UserId(1), PostId(2)));
     assert_eq!((read.author, read.write_us), (UserId(20), Micros(T0 + 7)));
     assert!(read.ttl_seconds.is_some_and(|left| left > 0), "{read:?}");
     for (owner, post) in [(1, 3), (2, 2)] {
-        let absent = store.row(UserId(owner), PostId(post)).await.expect("read");
+        let absent = stored(async || store.row(UserId(owner), PostId(post)).await).await;
         assert_eq!(absent, None);
     }
 }
@@ -125,11 +114,11 @@ async fn a_row_is_read_alone_with_its_times() {
 async fn a_scan_goes_on_page_by_page() {
     let store = connect(&keyspace("pages").await, WriteMode::Grouped).await;
     let rows: Vec<_> = (0..250).map(|i| row(i % 7, i, 0)).collect();
-    store.write(&rows, &now()).await.expect("write");
+    write(&store, &rows).await;
     let (mut seen, mut pages) = (Vec::new(), 0);
     let mut position = Some(ScanPosition::start());
     while let Some(from) = position {
-        let (rows, next) = store.scan_page(40, from).await.expect("a page");
+        let (rows, next) = stored(|| store.scan_page(40, from.clone())).await;
         assert!(rows.len() <= 40, "{}", rows.len());
         seen.extend(rows.into_iter().map(|row| row.post.0));
         position = next;

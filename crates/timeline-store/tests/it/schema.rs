@@ -1,8 +1,10 @@
 //! The schema runner against a real server.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use events::Class;
+use testkit::stored;
 use timeline_store::schema::{Migrated, migrate};
 use timeline_store::{CqlConfig, CqlTimelines, StoreError};
 
@@ -12,16 +14,20 @@ use crate::store::node;
 async fn starters_at_the_same_time_make_one_schema_and_a_repeat_changes_nothing() {
     let nodes = vec![node().await];
     let keyspace = testkit::unique("schema");
-    let starters = (0..3).map(|_| migrate(&nodes, &keyspace, 1));
+    let starts = AtomicUsize::new(0);
+    let starters = (0..3).map(|_| {
+        stored(|| {
+            starts.fetch_add(1, Ordering::Relaxed);
+            migrate(&nodes, &keyspace, 1)
+        })
+    });
     let outcomes = futures::future::join_all(starters).await;
-    let outcomes: Vec<_> = outcomes.into_iter().map(|o| o.expect("migrate")).collect();
     assert!(outcomes.iter().all(|o| o.version == 1), "{outcomes:?}");
-    assert_eq!(
-        outcomes.iter().map(|o| o.applied).sum::<usize>(),
-        1,
-        "{outcomes:?}"
-    );
-    let again = migrate(&nodes, &keyspace, 1).await.expect("migrate again");
+    let applied: usize = outcomes.iter().map(|o| o.applied).sum();
+    // A starter that the server left without an answer may have applied it and not know.
+    let unknown = starts.into_inner() - outcomes.len();
+    assert!(applied <= 1 && applied + unknown >= 1, "{outcomes:?}");
+    let again = stored(|| migrate(&nodes, &keyspace, 1)).await;
     assert_eq!(
         again,
         Migrated {
@@ -35,7 +41,7 @@ async fn starters_at_the_same_time_make_one_schema_and_a_repeat_changes_nothing(
         keyspace,
         ..CqlConfig::default()
     };
-    let store = CqlTimelines::connect(&config).await.expect("connect");
+    let store = stored(|| CqlTimelines::connect(&config)).await;
     assert_eq!(store.gc_grace(), Duration::from_secs(864_000));
 }
 

@@ -4,9 +4,10 @@
 use std::time::Instant;
 
 use events::{Micros, PostId, UserId};
+use testkit::stored;
 use timeline_store::{
     CqlConfig, CqlTimelines, PgNow, ScannedRow, TimelineDelete, TimelineRow, TimelineStore,
-    WriteMode, schema,
+    WriteMode, Written, schema,
 };
 
 /// A time in the range that the server takes as write timestamp (not three days ahead).
@@ -22,9 +23,7 @@ pub(crate) async fn keyspace(name: &str) -> CqlConfig {
         keyspace: testkit::unique(name),
         ..CqlConfig::default()
     };
-    schema::migrate(&config.nodes, &config.keyspace, 1)
-        .await
-        .expect("migrate a fresh keyspace");
+    let _migrated = stored(|| schema::migrate(&config.nodes, &config.keyspace, 1)).await;
     config
 }
 
@@ -39,9 +38,26 @@ pub(crate) async fn connect(config: &CqlConfig, write_mode: WriteMode) -> CqlTim
         write_mode,
         ..config.clone()
     };
-    CqlTimelines::connect(&config)
-        .await
-        .expect("connect to the test server")
+    stored(|| CqlTimelines::connect(&config)).await
+}
+
+/// Writes rows at Postgres's time of these tests.
+pub(crate) async fn write(store: &impl TimelineStore, rows: &[TimelineRow]) -> Written {
+    stored(async || store.write(rows, &now()).await).await
+}
+
+/// Writes rows with a time of Postgres that was read before.
+pub(crate) async fn write_at(
+    store: &impl TimelineStore,
+    rows: &[TimelineRow],
+    now: &PgNow,
+) -> Written {
+    stored(async || store.write(rows, now).await).await
+}
+
+/// Deletes rows.
+pub(crate) async fn erase(store: &impl TimelineStore, deletes: &[TimelineDelete]) {
+    stored(async || store.delete(deletes).await).await;
 }
 
 /// Postgres's time of these tests.
@@ -90,10 +106,7 @@ pub(crate) async fn page(
     limit: usize,
 ) -> Vec<i64> {
     let (before, since) = (before.map(PostId), since.map(PostId));
-    let rows = store
-        .page(UserId(owner), before, since, limit)
-        .await
-        .expect("read a page");
+    let rows = stored(async || store.page(UserId(owner), before, since, limit).await).await;
     for row in &rows {
         assert_eq!(row.author, UserId(row.post.0 * 10));
     }

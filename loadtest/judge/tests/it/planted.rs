@@ -5,8 +5,8 @@ use std::time::Instant;
 use database::{Pool, posts, users};
 use events::{Micros, PostId, UserId};
 use judge::{Change, Fault, Journal, Verdict, judge_at_rest};
-use testkit::Deployment;
-use timeline_store::{CqlConfig, CqlTimelines, PgNow, TimelineDelete, TimelineRow, TimelineStore};
+use testkit::{Deployment, stored};
+use timeline_store::{CqlTimelines, PgNow, TimelineDelete, TimelineRow, TimelineStore};
 
 /// One author, followed by `kept` and `left` and not by `stranger`; `left` unfollowed between the
 /// two posts, and the second post was deleted.
@@ -28,13 +28,7 @@ impl Run {
     pub(crate) async fn clean() -> Self {
         let deployment = Deployment::new().await;
         let pool = Pool::new(&deployment.database_url(), 2, "judge-test").unwrap();
-        let nodes = vec![deployment.servers().cql_node()];
-        let config = CqlConfig {
-            nodes,
-            keyspace: deployment.keyspace(),
-            ..CqlConfig::default()
-        };
-        let store = CqlTimelines::connect(&config).await.unwrap();
+        let store = deployment.timelines().await;
         let mut client = pool.get().await.unwrap();
         let mut people = Vec::new();
         for handle in ["author", "kept", "left", "stranger"] {
@@ -87,10 +81,8 @@ impl Run {
             write_us: self.post_us,
             expires_us,
         };
-        self.store
-            .write(&[row], &PgNow::new(self.post_us, Instant::now()))
-            .await
-            .unwrap();
+        let now = PgNow::new(self.post_us, Instant::now());
+        let _written = stored(async || self.store.write(&[row], &now).await).await;
     }
 
     async fn verdict(&mut self) -> Verdict {
@@ -162,14 +154,12 @@ async fn a_clean_run_has_no_fault() {
 async fn a_lost_row_is_named() {
     let mut run = Run::clean().await;
     let (owner, post) = (run.kept, run.standing);
-    run.store
-        .delete(&[TimelineDelete {
-            owner,
-            post,
-            write_us: run.post_us.plus(1),
-        }])
-        .await
-        .unwrap();
+    let gone = TimelineDelete {
+        owner,
+        post,
+        write_us: run.post_us.plus(1),
+    };
+    stored(async || run.store.delete(&[gone]).await).await;
     run.finds(Fault::Lost, Some(owner), post).await;
 }
 

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::Output};
 
 use events::{Micros, PostId, UserId};
 use judge::{Change, JournalWriter};
-use testkit::Deployment;
+use testkit::{Deployment, stored};
 use timeline_store::{TimelineDelete, TimelineStore};
 use tokio::process::Command;
 
@@ -115,7 +115,7 @@ async fn each_planted_fault_is_1_and_counted_by_its_name() {
         post: run.standing,
         write_us: run.post_us.plus(1),
     };
-    run.store.delete(&[gone]).await.unwrap();
+    stored(async || run.store.delete(&[gone]).await).await;
     expect(
         "lost=1 duplicated=0 foreign=1 resurrected=1 disorder=0",
         false,

@@ -1,6 +1,6 @@
 //! A deployment, members of the lane inside this process, and records made by hand.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use database::{Client, Pool, follows, posts, users};
@@ -16,7 +16,7 @@ use runtime::{
     exit::Exit,
 };
 use testkit::{Deployment, eventually, free_address, unique};
-use timeline_store::{CqlConfig, CqlTimelines, ScannedRow, TimelineStore};
+use timeline_store::{CqlTimelines, ScannedRow, TimelineStore};
 use tokio::task::JoinHandle;
 
 /// A deployment without services.
@@ -38,16 +38,10 @@ pub(crate) struct Member {
 impl Stage {
     pub(crate) async fn new() -> Self {
         let deployment = Deployment::new().await;
-        let env: BTreeMap<_, _> = deployment.env().into_iter().collect();
-        let cql = CqlConfig {
-            nodes: vec![env["TIDELINE_CQL__NODES"].clone()],
-            keyspace: deployment.keyspace(),
-            ..CqlConfig::default()
-        };
         let kafka = deployment.kafka_config();
         Self {
             pool: Pool::new(&deployment.database_url(), 4, "test").expect("a pool"),
-            store: CqlTimelines::connect(&cql).await.expect("the store"),
+            store: deployment.timelines().await,
             admin: Admin::new(&kafka).expect("an admin client"),
             producer: Producer::new(&kafka, "test").expect("a producer").0,
             deployment,

@@ -16,7 +16,7 @@ use runtime::{
     config::{Sources, load},
 };
 use serde_json::Value;
-use testkit::Deployment;
+use testkit::{Deployment, stored};
 use timeline_store::{CqlTimelines, PgNow, TimelineRow, TimelineStore};
 use tokio::task::JoinHandle;
 
@@ -59,7 +59,7 @@ impl App {
         let serving = tokio::spawn(service.serve(shutdown.clone()));
         Self {
             pool: Pool::new(&deployment.database_url(), 2, "test").unwrap(),
-            timelines: CqlTimelines::connect(&config.cql_config()).await.unwrap(),
+            timelines: deployment.timelines().await,
             base,
             key,
             http: reqwest::Client::builder().no_proxy().build().unwrap(),
@@ -202,7 +202,7 @@ impl App {
             rows.first().map_or(Micros(0), |row| row.write_us),
             Instant::now(),
         );
-        let written = self.timelines.write(&rows, &now).await.unwrap();
+        let written = stored(|| self.timelines.write(&rows, &now)).await;
         assert_eq!(written.rows, rows.len() as u64);
     }
 }
