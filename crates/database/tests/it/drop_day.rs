@@ -228,18 +228,7 @@ async fn a_row_that_comes_between_the_two_looks_keeps_its_day_d11() {
         ))
         .await
         .unwrap();
-        let commit = async {
-            let waits = "select count(*) from pg_locks where locktype = 'relation' and not granted
-                and database = (select oid from pg_database where datname = current_database())";
-            let waiting = testkit::eventually_within(
-                std::time::Duration::from_secs(5),
-                "the drop waits",
-                || async { (fresh.number(waits).await > 0).then_some(()) },
-            );
-            waiting.await;
-            open.commit().await.unwrap();
-        };
-        let (outcome, ()) = tokio::join!(drop_it(&fresh, &date), commit);
+        let outcome = drop_and_commit(&fresh, &date, open).await;
         match outcome {
             // The commit came too late, or the drop gave up first.
             DropOutcome::Busy { .. } => enter(&fresh, Stage::Delivered, [id]).await,
@@ -251,4 +240,34 @@ async fn a_row_that_comes_between_the_two_looks_keeps_its_day_d11() {
         }
     }
     panic!("the second look never saw the row");
+}
+
+/// Drops the day and commits while it waits.
+async fn drop_and_commit(
+    fresh: &Fresh,
+    date: &str,
+    open: deadpool_postgres::Transaction<'_>,
+) -> DropOutcome {
+    let drop = drop_it(fresh, date);
+    tokio::pin!(drop);
+    // It gives up soon, and may do so before anybody saw it wait.
+    let gave_up = tokio::select! {
+        outcome = &mut drop => Some(outcome),
+        () = somebody_waits(fresh) => None,
+    };
+    open.commit().await.unwrap();
+    match gave_up {
+        Some(outcome) => outcome,
+        None => drop.await,
+    }
+}
+
+/// Returns once a statement waits for a lock on a table.
+async fn somebody_waits(fresh: &Fresh) {
+    let waits = "select count(*) from pg_locks where locktype = 'relation' and not granted
+        and database = (select oid from pg_database where datname = current_database())";
+    testkit::eventually("a statement waits for a table", || async {
+        (fresh.number(waits).await > 0).then_some(())
+    })
+    .await;
 }
