@@ -24,6 +24,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use runtime::{
+    Running,
     config::{Sources, load},
     exit::Exit,
     telemetry,
@@ -83,7 +84,11 @@ pub enum Answer {
 ///
 /// # Errors
 /// [`Exit`], with the reason.
-pub async fn run(arguments: Arguments) -> Result<Answer, Exit> {
+pub fn run(arguments: Arguments) -> Running<Answer> {
+    Box::pin(run_here(arguments))
+}
+
+async fn run_here(arguments: Arguments) -> Result<Answer, Exit> {
     let config: Config = load(&Sources::of_process(arguments.config)).map_err(Exit::config)?;
     telemetry::init(&config.log).map_err(Exit::config)?;
     match arguments.command {

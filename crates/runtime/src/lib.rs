@@ -14,10 +14,12 @@ pub mod exit;
 pub mod health;
 pub mod metrics;
 pub mod report;
+mod running;
 pub mod shutdown;
 pub mod startup;
 pub mod telemetry;
 
 pub use admin::Admin;
 pub use health::Health;
+pub use running::Running;
 pub use shutdown::Shutdown;

@@ -22,7 +22,7 @@ mod row;
 pub mod schema;
 mod store;
 
-pub use cql::{CqlConfig, CqlTimelines, ScanPosition, WriteMode, contact_points};
+pub use cql::{CqlConfig, CqlTimelines, ScanPosition, ScannedPage, WriteMode, contact_points};
 pub use error::{Operation, StoreError};
 pub use memory::MemoryTimelines;
 pub use row::{

@@ -11,6 +11,8 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use scylla::client::session::Session;
 use scylla::response::query_result::QueryRowsResult;
 use scylla::serialize::row::SerializeRow;
@@ -66,7 +68,15 @@ pub(crate) struct Found {
 ///
 /// # Cancel safety
 /// A lock taken is held until its expiry of two minutes.
-pub async fn migrate(
+pub fn migrate<'a>(
+    nodes: &'a [String],
+    keyspace: &'a str,
+    replication_factor: u32,
+) -> BoxFuture<'a, Result<Migrated, StoreError>> {
+    migrate_here(nodes, keyspace, replication_factor).boxed()
+}
+
+async fn migrate_here(
     nodes: &[String],
     keyspace: &str,
     replication_factor: u32,
@@ -107,7 +117,11 @@ pub async fn migrate(
 ///
 /// # Errors
 /// A bad name, no server, no rights.
-pub async fn remove(nodes: &[String], keyspace: &str) -> Result<(), StoreError> {
+pub fn remove<'a>(nodes: &'a [String], keyspace: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+    remove_here(nodes, keyspace).boxed()
+}
+
+async fn remove_here(nodes: &[String], keyspace: &str) -> Result<(), StoreError> {
     check_keyspace(keyspace)?;
     let session = open(nodes, STATEMENT_TIMEOUT).await?;
     run(&session, &format!("DROP KEYSPACE IF EXISTS {keyspace}"), ()).await

@@ -48,7 +48,7 @@ use events::{Class, topic::TopicKind};
 use kafka::{KafkaConfig, Producer};
 use prometheus::Registry;
 use runtime::{
-    Admin, Health, Shutdown,
+    Admin, Health, Running, Shutdown,
     exit::Exit,
     report::chain,
     startup::{GivenUp, wait_for},
@@ -80,7 +80,11 @@ const HORIZON_MARGIN: Duration = Duration::from_secs(3_600);
 ///
 /// # Errors
 /// The reason, with the exit code of the process.
-pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), Exit> {
+pub fn run(config: Config, shutdown: Shutdown) -> Running {
+    Box::pin(run_here(config, shutdown))
+}
+
+async fn run_here(config: Config, shutdown: Shutdown) -> Result<(), Exit> {
     config.check().map_err(Exit::config)?;
     let registry = Registry::new();
     let metrics = FanoutMetrics::new(&registry).map_err(Exit::bug)?;

@@ -33,7 +33,7 @@ use http_api::{
     service::{self, Listening},
 };
 use runtime::{
-    Health, Shutdown,
+    Health, Running, Shutdown,
     exit::Exit,
     startup::{GivenUp, wait_for},
 };
@@ -55,7 +55,11 @@ const TIMELINES: &str = "timelines";
 /// # Errors
 /// [`Exit`] when it cannot start: the configuration is wrong, or a store or its schema stayed away
 /// for longer than `startup.budget`.
-pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), Exit> {
+pub fn run(config: Config, shutdown: Shutdown) -> Running {
+    Box::pin(run_here(config, shutdown))
+}
+
+async fn run_here(config: Config, shutdown: Shutdown) -> Result<(), Exit> {
     match Service::start(&config, &shutdown).await? {
         Some(service) => service.serve(shutdown).await,
         // Asked to stop before it had started.

@@ -52,7 +52,7 @@ use kafka::KafkaConfig;
 use prometheus::Registry;
 use replication::ReplicationConfig;
 use runtime::{
-    Admin, Health, Shutdown,
+    Admin, Health, Running, Shutdown,
     exit::Exit,
     startup::{GivenUp, wait_for},
 };
@@ -71,7 +71,11 @@ const LAST_ENTRIES: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// [`Exit`] when it cannot start, or cannot go on.
-pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), Exit> {
+pub fn run(config: Config, shutdown: Shutdown) -> Running {
+    Box::pin(run_here(config, shutdown))
+}
+
+async fn run_here(config: Config, shutdown: Shutdown) -> Result<(), Exit> {
     config.check().map_err(Exit::config)?;
     let registry = Registry::new();
     let metrics = RelayMetrics::new(&registry).map_err(Exit::bug)?;

@@ -63,7 +63,7 @@ use events::{Class, Stage, topic::TopicKind};
 use kafka::KafkaConfig;
 use prometheus::Registry;
 use runtime::{
-    Admin, Health, Shutdown,
+    Admin, Health, Running, Shutdown,
     exit::Exit,
     startup::{GivenUp, wait_for},
 };
@@ -99,7 +99,11 @@ const TICK: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// The reason, with the exit code of the process.
-pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), Exit> {
+pub fn run(config: Config, shutdown: Shutdown) -> Running {
+    Box::pin(run_here(config, shutdown))
+}
+
+async fn run_here(config: Config, shutdown: Shutdown) -> Result<(), Exit> {
     config.check().map_err(Exit::config)?;
     let registry = Registry::new();
     let metrics = SweepMetrics::new(&registry).map_err(Exit::bug)?;
@@ -121,7 +125,11 @@ pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), Exit> {
 ///
 /// # Errors
 /// The reason, with the exit code of the process.
-pub async fn once(config: Config, command: &Command, shutdown: Shutdown) -> Result<Summary, Exit> {
+pub fn once(config: Config, command: Command, shutdown: Shutdown) -> Running<Summary> {
+    Box::pin(once_here(config, command, shutdown))
+}
+
+async fn once_here(config: Config, command: Command, shutdown: Shutdown) -> Result<Summary, Exit> {
     config.check().map_err(Exit::config)?;
     let metrics = SweepMetrics::new(&Registry::new()).map_err(Exit::bug)?;
     let asked_to_stop = || SweepError::Ended {
@@ -131,7 +139,9 @@ pub async fn once(config: Config, command: &Command, shutdown: Shutdown) -> Resu
     let parts = Parts::open(config, &shutdown, metrics, Health::new())
         .await?
         .ok_or_else(|| Exit::dependency(asked_to_stop()))?;
-    once::run(&parts, command, &shutdown).await.map_err(exit_of)
+    once::run(&parts, &command, &shutdown)
+        .await
+        .map_err(exit_of)
 }
 
 async fn serve(

@@ -66,7 +66,7 @@ fn start(arguments: Arguments) -> Result<(), Exit> {
         .map_err(Exit::bug)?;
     let outcome = runtime.block_on(async {
         let shutdown = Shutdown::on_signals().map_err(Exit::bug)?;
-        match &command {
+        match command {
             None => sweep::run(config, shutdown).await,
             Some(command) => sweep::once(config, command, shutdown).await.map(|summary| {
                 print!("{}", summary.text(arguments.json));

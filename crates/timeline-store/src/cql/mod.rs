@@ -15,19 +15,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use events::{PostId, UserId};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use scylla::client::session::Session;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::error::{Operation, StoreError};
+use crate::error::StoreError;
 use crate::row::{PgNow, ScannedRow, StoredRow, TimelineDelete, TimelineRow, Written};
 use crate::schema;
 use crate::store::TimelineStore;
 
 pub(crate) use config::check_keyspace;
 pub use config::{CqlConfig, WriteMode, contact_points};
-pub use read::ScanPosition;
+pub use read::{ScanPosition, ScannedPage};
 pub(crate) use session::open;
 
+use flight::Sent;
 use statements::Statements;
 
 /// How long one request may take. Below the 5 s of D-7: a TTL is computed when a request is
@@ -82,7 +85,11 @@ impl CqlTimelines {
     ///
     /// # Errors
     /// A bad setting, no server, no schema, or no rights.
-    pub async fn connect(config: &CqlConfig) -> Result<Self, StoreError> {
+    pub fn connect(config: &CqlConfig) -> BoxFuture<'_, Result<Self, StoreError>> {
+        Self::open(config).boxed()
+    }
+
+    async fn open(config: &CqlConfig) -> Result<Self, StoreError> {
         config.check()?;
         let session = open(&config.nodes, REQUEST_TIMEOUT).await?;
         let found = schema::verify(&session, &config.keyspace).await?;
@@ -116,8 +123,12 @@ impl CqlTimelines {
     ///
     /// # Errors
     /// Nothing is returned; the call may be repeated.
-    pub async fn row(&self, owner: UserId, post: PostId) -> Result<Option<ScannedRow>, StoreError> {
-        self.shared.row(owner, post).await
+    pub fn row(
+        &self,
+        owner: UserId,
+        post: PostId,
+    ) -> BoxFuture<'_, Result<Option<ScannedRow>, StoreError>> {
+        self.shared.row(owner, post).boxed()
     }
 
     /// Returns up to about `page_rows` rows of all timelines from `position` on, and where to go
@@ -126,12 +137,12 @@ impl CqlTimelines {
     ///
     /// # Errors
     /// Nothing is returned; the call may be repeated with a clone of the position.
-    pub async fn scan_page(
+    pub fn scan_page(
         &self,
         page_rows: usize,
         position: ScanPosition,
-    ) -> Result<(Vec<ScannedRow>, Option<ScanPosition>), StoreError> {
-        self.shared.scan_page(page_rows, position).await
+    ) -> BoxFuture<'_, Result<ScannedPage, StoreError>> {
+        self.shared.scan_page(page_rows, position).boxed()
     }
 
     /// Returns how many rows could be sent now without waiting for those in flight.
@@ -140,9 +151,42 @@ impl CqlTimelines {
     }
 }
 
+/// What the trait awaits, boxed: the body of an async function is compiled in each crate that
+/// awaits it, and those of the driver are the largest there are.
+impl CqlTimelines {
+    fn send_rows<'a>(
+        &'a self,
+        rows: &'a [TimelineRow],
+        now: PgNow,
+    ) -> BoxFuture<'a, Result<Sent, StoreError>> {
+        flight::send_all(&self.shared, rows, now).boxed()
+    }
+
+    fn send_deletes<'a>(
+        &'a self,
+        deletes: &'a [TimelineDelete],
+    ) -> BoxFuture<'a, Result<Sent, StoreError>> {
+        flight::send_all(&self.shared, deletes, ()).boxed()
+    }
+
+    fn read_page(
+        &self,
+        owner: UserId,
+        before: Option<PostId>,
+        since: Option<PostId>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<StoredRow>, StoreError>> {
+        self.shared.page(owner, before, since, limit).boxed()
+    }
+
+    fn ask_nothing(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.shared.probe().boxed()
+    }
+}
+
 impl TimelineStore for CqlTimelines {
     async fn write(&self, rows: &[TimelineRow], now: &PgNow) -> Result<Written, StoreError> {
-        let sent = flight::send_all(&self.shared, rows, *now).await?;
+        let sent = self.send_rows(rows, *now).await?;
         Ok(Written {
             rows: sent.sent,
             expired: sent.skipped,
@@ -150,7 +194,7 @@ impl TimelineStore for CqlTimelines {
     }
 
     async fn delete(&self, deletes: &[TimelineDelete]) -> Result<(), StoreError> {
-        flight::send_all(&self.shared, deletes, ()).await?;
+        self.send_deletes(deletes).await?;
         Ok(())
     }
 
@@ -161,7 +205,7 @@ impl TimelineStore for CqlTimelines {
         since: Option<PostId>,
         limit: usize,
     ) -> Result<Vec<StoredRow>, StoreError> {
-        self.shared.page(owner, before, since, limit).await
+        self.read_page(owner, before, since, limit).await
     }
 
     async fn scan(
@@ -173,12 +217,6 @@ impl TimelineStore for CqlTimelines {
     }
 
     async fn probe(&self) -> Result<(), StoreError> {
-        let statement = &self.shared.statements.probe;
-        self.shared
-            .session
-            .execute_unpaged(statement, ())
-            .await
-            .map_err(StoreError::execute(Operation::Probe))?;
-        Ok(())
+        self.ask_nothing().await
     }
 }

@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use events::{Class, Micros, PostId, UserId};
+use events::{Micros, PostId, UserId};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use scylla::response::PagingState;
 use tokio::time::Instant;
 
@@ -21,6 +23,9 @@ impl ScanPosition {
         Self(PagingState::start())
     }
 }
+
+/// Rows of any timelines, and where to go on if that was not the end.
+pub type ScannedPage = (Vec<ScannedRow>, Option<ScanPosition>);
 
 /// How long a full scan waits for a page. The driver takes some ten seconds to find a node again
 /// that was away, and a scan of hours should not start over for that.
@@ -96,19 +101,25 @@ impl Shared {
         }
     }
 
-    /// A page, as soon as the store answers. A page is only read, so asking again is harmless.
-    async fn awaited_page(
+    /// A page, as soon as the store answers. Boxed, as what the trait awaits is.
+    fn awaited_page(
         &self,
         page_rows: usize,
         position: ScanPosition,
-    ) -> Result<(Vec<ScannedRow>, Option<ScanPosition>), StoreError> {
+    ) -> BoxFuture<'_, Result<ScannedPage, StoreError>> {
+        self.repeated_page(page_rows, position).boxed()
+    }
+
+    /// A page is only read, so asking again is harmless.
+    async fn repeated_page(
+        &self,
+        page_rows: usize,
+        position: ScanPosition,
+    ) -> Result<ScannedPage, StoreError> {
         let deadline = Instant::now() + SCAN_PATIENCE;
         loop {
             match self.scan_page(page_rows, position.clone()).await {
-                Err(error)
-                    if matches!(error.class(), Class::Outage | Class::Unsure)
-                        && Instant::now() < deadline =>
-                {
+                Err(error) if error.class().is_retried() && Instant::now() < deadline => {
                     tokio::time::sleep(SCAN_PAUSE).await;
                 }
                 page => return page,
@@ -120,7 +131,7 @@ impl Shared {
         &self,
         page_rows: usize,
         position: ScanPosition,
-    ) -> Result<(Vec<ScannedRow>, Option<ScanPosition>), StoreError> {
+    ) -> Result<ScannedPage, StoreError> {
         let mut statement = self.statements.scan.clone();
         statement.set_page_size(i32::try_from(page_rows.max(1)).unwrap_or(i32::MAX));
         let permit = self.permit(1).await;
@@ -144,6 +155,14 @@ impl Shared {
             ControlFlow::Continue(next) => Some(ScanPosition(next)),
         };
         Ok((rows, next))
+    }
+
+    pub(super) async fn probe(&self) -> Result<(), StoreError> {
+        self.session
+            .execute_unpaged(&self.statements.probe, ())
+            .await
+            .map_err(StoreError::execute(Operation::Probe))?;
+        Ok(())
     }
 
     pub(super) async fn row(

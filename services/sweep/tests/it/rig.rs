@@ -169,7 +169,9 @@ impl Rig {
     /// One round in this process.
     pub(crate) async fn once(&self, command: &Command, options: &[(&str, &str)]) -> Summary {
         let (config, _) = self.config(options);
-        sweep::once(config, command, Shutdown::new()).await.unwrap()
+        sweep::once(config, command.clone(), Shutdown::new())
+            .await
+            .unwrap()
     }
 
     /// Inserts posts and their outbox rows; answers the ids of the rows.
