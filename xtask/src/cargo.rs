@@ -46,7 +46,7 @@ const SIMULATOR: &str = "sim";
 /// Builds the release programs of a deployment, and the package `tool` if one is named.
 pub(crate) fn build_release(tool: Option<&str>) -> Result<(), Failure> {
     screen::line(
-        "building release programs (from nothing 10 to 15 min on two cores, then seconds) …",
+        "building release programs (from nothing some 9 min on two cores, then seconds) …",
     );
     let mut arguments = vec!["build", "--release", "--bins"];
     for package in SERVICES.iter().chain(&ALWAYS).copied().chain(tool) {
