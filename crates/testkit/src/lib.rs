@@ -2,8 +2,9 @@
 //!
 //! Owns: the test instance of the sandbox (its own data, apart from `./x up`), a fresh deployment
 //! per test, service binaries built with crash points, what is done to connections ([`proxy`]), to
-//! single nodes ([`ThreeNodes`]) and to clocks ([`clock()`]), waiting for a state with
-//! a deadline, and for an outcome of the timeline store to be known ([`stored`]). Everything here panics with a reason: a missing server is a failure, never a skip.
+//! single nodes ([`ThreeNodes`]) and to clocks ([`clock()`]), waiting for a state with a deadline
+//! ([`eventually`]) and for an outcome of the timeline store to be known ([`stored`]). Everything
+//! here panics with a reason: a missing server is a failure, never a skip.
 //!
 //! Does not own: what a test asserts. `./x test` stops the servers afterwards.
 
