@@ -37,7 +37,7 @@ const STEPS: [Step; 7] = [
     ("test", || test::test(&[])),
     ("chaos", || chaos::chaos(&["--quick".to_owned()])),
     // The demo replaces this process, so it has to come last.
-    ("demo", || demo::demo(&["--once".to_owned()])),
+    ("demo", || demo::demo_after_tests(&["--once".to_owned()])),
 ];
 
 pub(crate) fn ci() -> Result<(), Failure> {

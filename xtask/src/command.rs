@@ -92,7 +92,7 @@ const ALL: [(Command, &str, &str); 16] = [
     (
         Command::Ci,
         "ci",
-        "what CI runs: fmt, clippy, tidy, doc, test, chaos --quick, demo --once",
+        "what CI runs: fmt, clippy, tidy, doc, test, chaos --quick, demo --once (debug)",
     ),
     (Command::Help, "help", "this text"),
 ];

@@ -233,7 +233,7 @@ async fn rows_that_the_ledger_claims_are_missing_and_forgetting_makes_them_due()
 
     let said = reconcile(&stage, &["--repair"]);
     assert_eq!(said.code, Some(1), "differences were found");
-    said.has("repaired by this run: 1");
+    said.repaired(1);
     for event in [event, deletion] {
         assert!(!stage.has(LedgerStage::Delivered, event).await);
         assert!(stage.has(LedgerStage::Published, event).await);
@@ -294,13 +294,16 @@ async fn rows_without_a_reason_are_named_and_deleted() {
         assert!(steps(&report, "rows_unexplained").contains("--repair"));
     }
     let said = reconcile(&stage, &["--full", "--repair"]);
-    said.has("repaired by this run: 3");
+    said.repaired(3);
     let mut owners = Vec::new();
     let rows = stage.store.scan(100, |page| owners.extend(page)).await;
     assert_eq!(rows.unwrap(), 1, "{owners:?}");
     // Deleting the row that named another author took the right one with it: it is due again.
+    // Where the run had to be made again, the second one has seen that and made the ledger forget.
     let report = reconcile(&stage, &["--json"]).json();
-    assert_eq!(kinds(&report), [("rows_missing", 1)]);
+    let found = kinds(&report);
+    let forgotten = said.again && found == [("not_delivered", 1)];
+    assert!(forgotten || found == [("rows_missing", 1)], "{found:?}");
 }
 
 #[tokio::test]
@@ -323,7 +326,7 @@ async fn ids_without_a_row_are_named_and_forgotten() {
     assert_eq!(examples[1]["event"], beyond.to_string());
     assert!(steps(&report, "ledger_without_row").contains("tideline epoch bump"));
 
-    reconcile(&stage, &["--repair"]).has("repaired by this run: 2");
+    reconcile(&stage, &["--repair"]).repaired(2);
     assert!(!stage.has(LedgerStage::Delivered, inside).await);
     assert!(!stage.has(LedgerStage::Published, beyond).await);
     assert!(stage.has(LedgerStage::Delivered, last).await);

@@ -9,12 +9,13 @@ use timeline_store::{CqlConfig, CqlTimelines};
 use tokio_postgres::NoTls;
 
 use crate::{
-    Cluster, Servers, ThreeNodes, names::unique, nodes::COPIES, stored::stored,
+    Cluster, Servers, ThreeNodes, answered::answered, names::unique, nodes::COPIES,
     wait::eventually_within,
 };
 
-/// Nodes that have just been started take their time to find each other.
-const FOUND_WITHIN: Duration = Duration::from_secs(120);
+/// Nodes that have just been started take their time to find each other, and the lock of a
+/// migration that broke off in the middle is held for two minutes.
+const FOUND_WITHIN: Duration = Duration::from_secs(300);
 
 /// A fresh database, topics, keyspace and slot. Dropping it drops slot, topics and keyspace, so
 /// that the servers do not run out of them; the database goes with the instance's data.
@@ -28,6 +29,8 @@ pub struct Deployment {
     brokers: Option<ThreeNodes>,
     /// Its own CQL nodes, if they are not the shared one.
     nodes: Option<ThreeNodes>,
+    /// Whether it has a keyspace.
+    has_timelines: bool,
 }
 
 impl Deployment {
@@ -36,8 +39,18 @@ impl Deployment {
     /// # Panics
     /// When a server refuses.
     pub async fn new() -> Self {
-        let maintenance_url = Servers::get().await.postgres_url("postgres");
-        Self::at(maintenance_url, None, None).await
+        Self::planned().await.made().await
+    }
+
+    /// Makes one without a keyspace, for tests that need no timelines: making a keyspace and
+    /// dropping it takes as long as everything else about a deployment twice over.
+    ///
+    /// # Panics
+    /// When a server refuses.
+    pub async fn without_timelines() -> Self {
+        let mut planned = Self::planned().await;
+        planned.has_timelines = false;
+        planned.made().await
     }
 
     /// Makes one whose topics are on three brokers of its own, with three copies each.
@@ -45,9 +58,9 @@ impl Deployment {
     /// # Panics
     /// When a server refuses.
     pub async fn on_three_brokers() -> Self {
-        let maintenance_url = Servers::get().await.postgres_url("postgres");
-        let brokers = ThreeNodes::brokers().await;
-        Self::at(maintenance_url, Some(brokers), None).await
+        let mut planned = Self::planned().await;
+        planned.brokers = Some(ThreeNodes::brokers().await);
+        planned.made().await
     }
 
     /// Makes one whose timelines are on three CQL nodes of its own, with three copies of each.
@@ -55,9 +68,9 @@ impl Deployment {
     /// # Panics
     /// When a server refuses.
     pub async fn on_three_cql_nodes() -> Self {
-        let maintenance_url = Servers::get().await.postgres_url("postgres");
-        let nodes = ThreeNodes::cql().await;
-        Self::at(maintenance_url, None, Some(nodes)).await
+        let mut planned = Self::planned().await;
+        planned.nodes = Some(ThreeNodes::cql().await);
+        planned.made().await
     }
 
     /// Makes one with its database on another server than the shared one.
@@ -65,40 +78,41 @@ impl Deployment {
     /// # Panics
     /// When a server refuses.
     pub async fn on(cluster: &Cluster) -> Self {
-        Self::at(cluster.url("postgres"), None, None).await
+        let mut planned = Self::planned().await;
+        planned.maintenance_url = cluster.url("postgres");
+        planned.made().await
     }
 
-    async fn at(
-        maintenance_url: String,
-        brokers: Option<ThreeNodes>,
-        nodes: Option<ThreeNodes>,
-    ) -> Self {
+    /// A name on the shared servers; nothing is made yet.
+    async fn planned() -> Self {
         let servers = Servers::get().await;
-        let deployment = Self {
+        Self {
             name: unique("t"),
             servers,
-            maintenance_url,
-            brokers,
-            nodes,
-        };
-        let url = deployment.database_url();
-        let slot = deployment.slot();
+            maintenance_url: servers.postgres_url("postgres"),
+            brokers: None,
+            nodes: None,
+            has_timelines: true,
+        }
+    }
+
+    async fn made(self) -> Self {
+        let (url, slot) = (self.database_url(), self.slot());
         let options = migrations::Options {
             url: &url,
             slot: &slot,
             publication: "tideline_outbox",
         };
-        let _report = migrations::migrate(&options)
-            .await
-            .expect("migrate Postgres");
-        let _report = kafka::topics::create(&deployment.kafka_config())
-            .await
-            .expect("create the topics");
-        eventually_within(FOUND_WITHIN, "the CQL store is migrated", async || {
-            deployment.migrate_cql().await
-        })
-        .await;
-        deployment
+        let kafka = self.kafka_config();
+        let _report = answered(|| migrations::migrate(&options)).await;
+        let _report = answered(|| kafka::topics::create(&kafka)).await;
+        if self.has_timelines {
+            eventually_within(FOUND_WITHIN, "the CQL store is migrated", async || {
+                self.migrate_cql().await
+            })
+            .await;
+        }
+        self
     }
 
     /// Nothing when the server timed out, or its own nodes have not found each other yet.
@@ -176,7 +190,7 @@ impl Deployment {
             keyspace: self.keyspace(),
             ..CqlConfig::default()
         };
-        stored(|| CqlTimelines::connect(&config)).await
+        answered(|| CqlTimelines::connect(&config)).await
     }
 
     fn cql_copies(&self) -> u32 {
@@ -243,7 +257,8 @@ impl Drop for Deployment {
         let slot = self.slot();
         // What is on nodes of its own goes with them.
         let kafka = self.brokers.is_none().then(|| self.kafka_config());
-        let cql = (self.nodes.is_none()).then(|| (self.cql_nodes(), self.keyspace()));
+        let cql = (self.has_timelines && self.nodes.is_none())
+            .then(|| (self.cql_nodes(), self.keyspace()));
         // The test's runtime may be ending, so this one is its own.
         let tear_down = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()

@@ -62,6 +62,21 @@ pub async fn newest(flow: &Flow) -> anyhow::Result<EventId> {
     Ok(EventId(row.get(0)))
 }
 
+/// The events with higher ids than this one.
+///
+/// # Errors
+/// When Postgres does not answer.
+pub async fn later_than(flow: &Flow, event: EventId) -> anyhow::Result<Vec<EventId>> {
+    let sql = flow.sql().get().await?;
+    let rows = sql
+        .query(
+            "select id from tideline.outbox where id > $1 order by id",
+            &[&event.0],
+        )
+        .await?;
+    Ok(rows.iter().map(|row| EventId(row.get(0))).collect())
+}
+
 /// How often the sweep sent an event again, all stages together.
 ///
 /// # Errors

@@ -32,14 +32,14 @@ pub(crate) const STAYING: usize = 10;
 /// Longer than a service's own deadline for draining.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
 const STEP: Duration = Duration::from_millis(100);
+/// A process that stands still for a moment answers late; one that is silent for longer is broken.
+const TOLD_WITHIN: Duration = Duration::from_secs(30);
 
-/// Short times: a run is over in a minute. Grace and patience stay longer than a busy machine
-/// takes for a ledger entry.
+/// Short times: a run is over in a minute. Patience stays longer than a busy machine takes for a
+/// ledger entry; so does the grace, which the scenario gives.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
-pub(crate) const GRACE: Duration = Duration::from_secs(2);
-const SWEEP: [(&str, &str); 5] = [
+const SWEEP: [(&str, &str); 4] = [
     ("TIDELINE_SWEEP__INTERVAL", "1s"),
-    ("TIDELINE_SWEEP__GRACE", "2s"),
     ("TIDELINE_SWEEP__RELAY_PATIENCE", "5s"),
     ("TIDELINE_SWEEP__POLL", "200ms"),
     ("TIDELINE_SWEEP__HOUSEKEEPING", "1s"),
@@ -56,6 +56,9 @@ pub struct Run {
     addresses: Option<Addresses>,
     /// Settings that lead the services through the proxies.
     through: Vec<(String, String)>,
+    cast: Cast,
+    /// How long each sweep waits for a ledger entry, unless the cast says otherwise.
+    grace: Duration,
     flow: Flow,
     rng: Rng,
     /// When the fault was over, and the newest event of that moment.
@@ -66,11 +69,12 @@ pub struct Run {
 }
 
 impl Run {
-    /// A deployment with the services of `cast`, and load that has gone on for a moment.
+    /// A deployment with the services of `cast`, whose sweeps have this grace, and load that has
+    /// gone on for a moment.
     ///
     /// # Errors
     /// When a server refuses.
-    pub(crate) async fn begin(cast: &Cast, seed: u64) -> anyhow::Result<Self> {
+    pub(crate) async fn begin(cast: &Cast, grace: Duration, seed: u64) -> anyhow::Result<Self> {
         let deployment = match cast.nodes {
             Nodes::Shared => Deployment::new().await,
             Nodes::ThreeBrokers => Deployment::on_three_brokers().await,
@@ -79,6 +83,8 @@ impl Run {
         let flow = Flow::of(Pipeline::of(deployment), load::CLIENTS, FOLLOWERS).await?;
         let mut run = Self {
             flow,
+            cast: *cast,
+            grace,
             proxies: BTreeMap::new(),
             addresses: None,
             through: Vec::new(),
@@ -96,13 +102,15 @@ impl Run {
         run.start("write-api", Service::WriteApi, &[]).await;
         run.start("read-api", Service::ReadApi, &[]).await;
         for name in cast.fanouts {
-            run.start(name, Service::Fanout, cast.fanout_env).await;
+            run.start(name, Service::Fanout, cast.env(Service::Fanout))
+                .await;
         }
         if cast.relay {
-            run.start("relay", Service::Relay, cast.relay_env).await;
+            run.start_again(Service::Relay).await;
         }
         for name in cast.sweeps {
-            run.start(name, Service::Sweep, cast.sweep_env).await;
+            run.start(name, Service::Sweep, cast.env(Service::Sweep))
+                .await;
         }
         run.load = Some(run.flow.load_at(seed, cast.pace));
         let posts = run.rng.usize(40..80);
@@ -159,6 +167,11 @@ impl Run {
         &self.flow
     }
 
+    /// How long each sweep waits for a ledger entry, unless the cast says otherwise.
+    pub(crate) const fn grace(&self) -> Duration {
+        self.grace
+    }
+
     /// Chance that follows from the seed.
     pub(crate) const fn rng(&mut self) -> &mut Rng {
         &mut self.rng
@@ -173,6 +186,13 @@ impl Run {
     ) {
         let process = ready(self.launch(name, service, extra)).await;
         let _before = self.processes.insert(name, process);
+    }
+
+    /// Starts the process that has the name of its service, with the settings that the cast gave
+    /// the first one.
+    pub(crate) async fn start_again(&mut self, service: Service) {
+        self.start(service.name(), service, self.cast.env(service))
+            .await;
     }
 
     /// Starts a process under a name without waiting.
@@ -226,12 +246,24 @@ impl Run {
         Ok(())
     }
 
-    /// The text of a process's metrics.
+    /// The text of a process's metrics. One that lives is asked again: a single question waits no
+    /// longer than a busy machine may stall.
     ///
     /// # Errors
-    /// When there is no such process, or it does not answer.
+    /// When there is no such process, it has ended, or it does not answer in 30 s.
     pub(crate) fn scrape(&mut self, name: &str) -> anyhow::Result<String> {
-        Ok(self.process(name)?.scrape()?)
+        let begun = Instant::now();
+        let process = self.process(name)?;
+        loop {
+            let told = process.scrape();
+            if told.is_ok() || begun.elapsed() > TOLD_WITHIN {
+                return Ok(told?);
+            }
+            if let Some(status) = process.exit_status() {
+                return Err(process.died(status).into());
+            }
+            std::thread::sleep(STEP);
+        }
     }
 
     /// Waits until so many more posts are acknowledged.
@@ -335,11 +367,13 @@ impl Run {
         Ok(())
     }
 
-    /// The sweeps that run.
-    pub(crate) fn sweeps(&self) -> impl Iterator<Item = &ServiceProcess> {
-        self.processes
-            .values()
-            .filter(|process| process.service() == Service::Sweep)
+    /// The names of the sweeps that run.
+    pub(crate) fn sweeps(&self) -> Vec<&'static str> {
+        let processes = self.processes.iter();
+        processes
+            .filter(|(_, process)| process.service() == Service::Sweep)
+            .map(|(name, _)| *name)
+            .collect()
     }
 
     /// The log file of every process that runs, with its name.
@@ -366,6 +400,7 @@ impl Run {
             "TIDELINE_{}__ADMIN",
             service.name().to_uppercase().replace('-', "_")
         );
+        let grace = format!("{}s", self.grace.as_secs());
         let mut all = Vec::new();
         // Several processes of a service run at once.
         if name != service.name() {
@@ -376,6 +411,7 @@ impl Run {
         }
         if service == Service::Sweep {
             all.extend(SWEEP);
+            all.push(("TIDELINE_SWEEP__GRACE", grace.as_str()));
         }
         let through = self.through.iter();
         all.extend(through.map(|(key, value)| (key.as_str(), value.as_str())));

@@ -6,7 +6,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use kafka::KafkaConfig;
@@ -20,6 +20,9 @@ const PREFIX: &str = "tideline_demo_";
 
 /// How long the removal of topics may take.
 const KAFKA_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long the timeline store is asked for a connection: one attempt ends when it stalls.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(60);
 
 /// The names of one run, and the servers they are on.
 #[derive(Clone, Debug)]
@@ -95,9 +98,15 @@ impl Deployment {
     /// A connection to its timelines.
     pub(crate) async fn timelines(&self) -> anyhow::Result<CqlTimelines> {
         let config = CqlConfig::at(self.setting("TIDELINE_CQL__NODES"), &self.name);
-        CqlTimelines::connect(&config)
-            .await
-            .context("connecting to the timeline store")
+        let begun = Instant::now();
+        loop {
+            match CqlTimelines::connect(&config).await {
+                Err(error) if error.class().is_retried() && begun.elapsed() < CONNECTED_WITHIN => {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                connected => return connected.context("connecting to the timeline store"),
+            }
+        }
     }
 
     /// Removes everything that has its name.

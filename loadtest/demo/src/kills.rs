@@ -114,7 +114,9 @@ impl Killer {
                     .query_one("select tideline.clock_us()", &[])
                     .await?
                     .try_get(0)?;
-                let in_flight = self.fleet.metric(Service::Relay, IN_FLIGHT).await?;
+                // A relay that does not answer at once is asked again.
+                let in_flight = self.fleet.metric(Service::Relay, IN_FLIGHT).await;
+                let in_flight = in_flight.unwrap_or(0.0);
                 // Without a hit it is killed as well, and tried again.
                 if in_flight > 0.0 || begun.elapsed() > BUSY_WITHIN {
                     let (pid, killed) = (self.fleet.kill(Service::Relay)?, Instant::now());
@@ -177,12 +179,14 @@ impl Killer {
         let begun = Instant::now();
         let (below, above) = (PostId(post.0 - 1), PostId(post.0 + 1));
         let mut looks = 0_u32;
-        while self
-            .store
-            .page(owner, Some(above), Some(below), 1)
-            .await?
-            .is_empty()
-        {
+        loop {
+            match self.store.page(owner, Some(above), Some(below), 1).await {
+                Ok(rows) if !rows.is_empty() => return Ok(()),
+                Ok(_none) => {}
+                // A store that stalls for a moment has not shown it yet.
+                Err(error) if error.class().is_retried() => {}
+                Err(error) => return Err(error).context("looking for the celebrity's post"),
+            }
             // What the worker says last before it is killed is what it has written at least.
             if looks.is_multiple_of(20) {
                 self.fleet.check()?;
@@ -196,7 +200,6 @@ impl Killer {
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        Ok(())
     }
 }
 

@@ -5,14 +5,20 @@
 //! again, or after a fixed number of posts.
 
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 use events::{PostId, UserId};
 use serde::Deserialize;
 
-/// How long one page may take.
+/// How long one answer may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a page of a walk is asked for again.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A walk ends after so many posts.
 const MAX_POSTS: usize = 200_000;
@@ -67,6 +73,13 @@ struct Item {
     author_id: UserId,
 }
 
+/// Why a page did not come.
+struct Missed {
+    why: anyhow::Error,
+    /// The next attempt may get it.
+    passes: bool,
+}
+
 impl Walker {
     /// A walker on the read API at `base` (`http://host:port`), `limit` posts a page.
     ///
@@ -84,17 +97,19 @@ impl Walker {
         })
     }
 
-    /// Walks from the newest post of `reader`, whose bearer token this is, to the last.
+    /// Walks from the newest post of `reader`, whose bearer token this is, to the last. A page that
+    /// is answered with a 5xx, or not in time, is asked for again for 30 s: a server behind the API
+    /// may stand still for a moment, and by the same cursor the walk shows the same.
     ///
     /// # Errors
-    /// When a page does not come, or is not what a page looks like.
+    /// When nobody listens, a page does not come, or is not what a page looks like.
     pub async fn walk(&self, reader: UserId, token: &str) -> anyhow::Result<Walk> {
         let mut met = Vec::new();
         let mut cursors = HashSet::new();
         let mut cursor: Option<String> = None;
         loop {
             let page = self
-                .page(token, cursor.as_deref())
+                .awaited_page(token, cursor.as_deref())
                 .await
                 .with_context(|| format!("walking through the timeline of {reader}"))?;
             met.extend(seen(&page));
@@ -116,36 +131,55 @@ impl Walker {
         }
     }
 
-    /// The newest posts of the bearer of this token.
+    /// The newest posts of the bearer of this token, asked for once.
     ///
     /// # Errors
-    /// As [`Walker::walk`].
+    /// When they do not come, or are not what a page looks like.
     pub async fn first_page(&self, token: &str) -> anyhow::Result<Vec<Seen>> {
-        Ok(seen(&self.page(token, None).await?).collect())
+        let page = self.page(token, None).await;
+        Ok(seen(&page.map_err(|missed| missed.why)?).collect())
     }
 
-    async fn page(&self, token: &str, cursor: Option<&str>) -> anyhow::Result<Page> {
+    async fn awaited_page(&self, token: &str, cursor: Option<&str>) -> anyhow::Result<Page> {
+        let begun = Instant::now();
+        loop {
+            match self.page(token, cursor).await {
+                Err(missed) if missed.passes && begun.elapsed() < PATIENCE => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                page => return page.map_err(|missed| missed.why),
+            }
+        }
+    }
+
+    async fn page(&self, token: &str, cursor: Option<&str>) -> Result<Page, Missed> {
         let mut url = format!("{}/v1/timelines/home?limit={}", self.base, self.limit);
         if let Some(cursor) = cursor {
             url.push_str("&cursor=");
             url.push_str(cursor);
         }
-        let answer = self
-            .http
-            .get(&url)
-            .bearer_auth(token)
-            .send()
-            .await
-            .context("asking for a page")?;
+        let asked = self.http.get(&url).bearer_auth(token).send().await;
+        // Where nobody listens, nobody answers the next time either.
+        let answer = asked.map_err(|error| Missed {
+            passes: !error.is_connect(),
+            why: anyhow!(error).context("asking for a page"),
+        })?;
         let status = answer.status();
-        let body = answer.bytes().await.context("reading a page")?;
+        let body = answer.bytes().await.map_err(|error| Missed {
+            passes: true,
+            why: anyhow!(error).context("reading a page"),
+        })?;
         if !status.is_success() {
-            bail!(
-                "{url} answered {status}: {}",
-                String::from_utf8_lossy(&body)
-            );
+            let said = String::from_utf8_lossy(&body);
+            return Err(Missed {
+                passes: status.is_server_error(),
+                why: anyhow!("{url} answered {status}: {said}"),
+            });
         }
-        serde_json::from_slice(&body).with_context(|| format!("reading the page of {url}"))
+        serde_json::from_slice(&body).map_err(|error| Missed {
+            passes: false,
+            why: anyhow!(error).context(format!("reading the page of {url}")),
+        })
     }
 }
 

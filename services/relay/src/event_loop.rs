@@ -73,6 +73,8 @@ struct Running<'a> {
     wake: Instant,
     tasks: JoinSet<Done>,
     saving: bool,
+    /// A position that came meanwhile.
+    unsaved: Option<pgoutput::Lsn>,
     told: Option<(State, String)>,
 }
 
@@ -92,6 +94,7 @@ impl EventLoop {
             wake: now,
             tasks: JoinSet::new(),
             saving: false,
+            unsaved: None,
             told: None,
         };
         running.turn_until_stopped(shutdown).await
@@ -214,10 +217,7 @@ impl Running<'_> {
                 self.input(Input::SinkDown).await
             }
             Done::Saved(outcome) => {
-                self.saving = false;
-                if let Err(error) = outcome {
-                    warn!(error = %chain(&error), "position not noted");
-                }
+                self.saved(outcome);
                 Ok(false)
             }
         }
@@ -324,8 +324,10 @@ impl Running<'_> {
     }
 
     fn save(&mut self, confirmed: pgoutput::Lsn) {
-        // One at a time; the next one carries a higher position anyway.
-        if let Some(system) = self.system.clone().filter(|_| !self.saving) {
+        // One at a time; only the last of those that wait is of use.
+        if self.saving {
+            self.unsaved = Some(confirmed);
+        } else if let Some(system) = self.system.clone() {
             self.saving = true;
             let positions = self.parts.source.positions.clone();
             self.tasks
@@ -333,8 +335,17 @@ impl Running<'_> {
         }
     }
 
+    fn saved(&mut self, outcome: Result<(), database::Error>) {
+        self.saving = false;
+        if let Err(error) = outcome {
+            warn!(error = %chain(&error), "position not noted");
+        }
+        if let Some(confirmed) = self.unsaved.take() {
+            self.save(confirmed);
+        }
+    }
+
     fn enter(&mut self, state: State, text: String) {
-        self.parts.metrics.enter(state);
         if self.told.is_some() && state != State::Streaming {
             self.parts.metrics.reconnect(state);
         }
@@ -345,6 +356,8 @@ impl Running<'_> {
         self.parts
             .health
             .set("replication", state.is_ready(), detail);
+        // After what else tells of it: who has read the state finds the rest told too.
+        self.parts.metrics.enter(state);
         if state == State::Streaming || state == State::Standby {
             self.parts.health.started();
         }
@@ -384,12 +397,7 @@ impl Running<'_> {
         let saves = async {
             while self.saving {
                 match self.tasks.join_next().await {
-                    Some(Ok(Done::Saved(outcome))) => {
-                        self.saving = false;
-                        if let Err(error) = outcome {
-                            warn!(error = %chain(&error), "position not noted");
-                        }
-                    }
+                    Some(Ok(Done::Saved(outcome))) => self.saved(outcome),
                     Some(_) => {}
                     None => break,
                 }

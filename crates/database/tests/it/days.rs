@@ -57,7 +57,7 @@ async fn writers_hold_up_no_day_and_are_not_held_up() {
     }
     let writers = Writers::start(&fresh).await;
     let made = outbox::ensure_days(&client, 10).await.unwrap();
-    writers.finish().await;
+    assert_eq!(writers.finish().await, 0, "writers waited");
     assert_eq!((made.created, made.busy), (9, 0));
     for holder in holders {
         holder.batch_execute("commit").await.unwrap();
@@ -76,7 +76,7 @@ async fn a_reader_holds_days_up_but_no_writer() {
         .unwrap();
     let writers = Writers::start(&fresh).await;
     let made = outbox::ensure_days(&client, 4).await.unwrap();
-    writers.finish().await;
+    assert_eq!(writers.finish().await, 0, "writers waited");
     assert_eq!((made.created, made.present, made.busy), (0, 16, 3));
     reader.batch_execute("commit").await.unwrap();
     let made = outbox::ensure_days(&client, 4).await.unwrap();
@@ -88,9 +88,16 @@ async fn a_reader_holds_days_up_but_no_writer() {
 async fn two_makers_at_once_make_each_day_once() {
     let fresh = Fresh::migrated().await;
     let (one, other) = (fresh.client().await, fresh.client().await);
-    let (one, other) = tokio::join!(outbox::ensure_days(&one, 9), outbox::ensure_days(&other, 9));
-    let (one, other) = (one.unwrap(), other.unwrap());
-    assert_eq!(one.created + other.created, 8, "{one:?} {other:?}");
-    assert_eq!((one.busy, other.busy), (0, 0));
+    let mut created = 0;
+    loop {
+        let both = tokio::join!(outbox::ensure_days(&one, 9), outbox::ensure_days(&other, 9));
+        let (one, other) = (both.0.unwrap(), both.1.unwrap());
+        created += one.created + other.created;
+        // Where a commit takes long, whoever waits for the lock may be told to come again.
+        if one.busy + other.busy == 0 {
+            break;
+        }
+    }
+    assert_eq!(created, 8);
     fresh.end().await;
 }

@@ -1,7 +1,8 @@
 //! Classes of errors as the server and the socket make them (D-12).
 
-use database::{Pool, follows, posts};
+use database::{Error, Pool, follows, posts};
 use events::{Class, PostId};
+use testkit::answered;
 
 use crate::fresh::Fresh;
 
@@ -15,7 +16,7 @@ async fn nobody_listening_is_an_outage_d12() {
 #[tokio::test]
 async fn a_missing_database_or_table_is_configuration() {
     let fresh = Fresh::empty().await;
-    let error = fresh.pool.ping().await.unwrap_err();
+    let error = told(|| fresh.pool.ping()).await;
     assert_eq!(error.class(), Class::Config, "{error:?}");
     let pool = Pool::new(
         &testkit::Servers::get().await.postgres_url("postgres"),
@@ -23,10 +24,23 @@ async fn a_missing_database_or_table_is_configuration() {
         "it",
     )
     .unwrap();
-    let error = posts::get(&pool.get().await.unwrap(), PostId(1))
+    let error = posts::get(&answered(|| pool.get()).await, PostId(1))
         .await
         .unwrap_err();
     assert_eq!(error.class(), Class::Config, "{error:?}");
+}
+
+/// What the server says, when it has time to.
+async fn told<F, Fut>(ask: F) -> Error
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = Result<(), Error>>,
+{
+    testkit::eventually("the server says something", async || {
+        let error = ask().await.unwrap_err();
+        (!error.class().is_retried()).then_some(error)
+    })
+    .await
 }
 
 #[tokio::test]

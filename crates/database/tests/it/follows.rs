@@ -97,24 +97,23 @@ async fn times_of_a_pair_rise_strictly() {
 async fn concurrent_changes_of_a_pair_keep_the_order() {
     let fresh = Fresh::migrated().await;
     let users = fresh.users(2).await;
-    join_all((0..40).map(|turn| {
-        let (fresh, users) = (&fresh, &users);
-        async move {
-            let mut client = fresh.client().await;
-            if turn % 2 == 0 {
-                follows::follow(&mut client, users[0], users[1], None)
-                    .await
-                    .map(drop)
-                    .unwrap();
-            } else {
-                follows::unfollow(&mut client, users[0], users[1], None)
-                    .await
-                    .map(drop)
-                    .unwrap();
-            }
-        }
+    // Each with a connection of its own: whoever waits for one of the pool's gives up soon.
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        clients.push(fresh.client().await);
+    }
+    join_all(clients.iter_mut().map(async |client| {
+        follows::follow(client, users[0], users[1], None)
+            .await
+            .map(drop)
+            .unwrap();
+        follows::unfollow(client, users[0], users[1], None)
+            .await
+            .map(drop)
+            .unwrap();
     }))
     .await;
+    drop(clients);
     let rows = fresh
         .client()
         .await

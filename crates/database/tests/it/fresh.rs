@@ -1,7 +1,8 @@
 //! A migrated database for one test.
 
-use database::{Client, Pool, migrations, users};
+use database::{Client, Error, Pool, migrations, users};
 use events::UserId;
+use testkit::answered;
 
 /// The publication's name in every test database.
 pub(crate) const PUBLICATION: &str = "tideline_outbox";
@@ -18,7 +19,7 @@ impl Fresh {
     /// A migrated database without the slot: a slot that nobody reads would pin the server's WAL.
     pub(crate) async fn migrated() -> Self {
         let fresh = Self::empty().await;
-        fresh.migrate().await;
+        let _report = answered(|| fresh.try_migrate()).await;
         fresh.drop_slot().await;
         fresh
     }
@@ -37,16 +38,20 @@ impl Fresh {
     }
 
     pub(crate) async fn migrate(&self) -> migrations::Report {
+        self.try_migrate().await.unwrap()
+    }
+
+    async fn try_migrate(&self) -> Result<migrations::Report, Error> {
         let options = migrations::Options {
             url: &self.url,
             slot: &self.slot,
             publication: PUBLICATION,
         };
-        migrations::migrate(&options).await.unwrap()
+        migrations::migrate(&options).await
     }
 
     pub(crate) async fn client(&self) -> Client {
-        self.pool.get().await.unwrap()
+        answered(|| self.pool.get()).await
     }
 
     /// Makes this many users.
@@ -91,14 +96,14 @@ impl Fresh {
     /// Drops the database; a test that fails leaves it to be looked at.
     pub(crate) async fn end(self) {
         let maintenance = testkit::Servers::get().await.postgres_url("postgres");
-        let client = Pool::new(&maintenance, 1, "database-it")
-            .unwrap()
-            .get()
-            .await
-            .unwrap();
+        let pool = Pool::new(&maintenance, 1, "database-it").unwrap();
+        let client = answered(|| pool.get()).await;
+        // It waits for a checkpoint, and so for the disk.
         client
-            .batch_execute(&format!("drop database \"{}\" with (force)", self.name))
+            .batch_execute("set statement_timeout = 0")
             .await
             .unwrap();
+        let drop = format!("drop database \"{}\" with (force)", self.name);
+        client.batch_execute(&drop).await.unwrap();
     }
 }

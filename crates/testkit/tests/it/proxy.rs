@@ -135,6 +135,11 @@ async fn a_black_hole_freezes_what_is_open_swallows_what_is_new_and_then_lets_go
     new.write_all(b"swallowed")
         .await
         .expect("the system takes it");
+    eventually("both are in the hole", async || {
+        let counted = proxy.counters();
+        (counted.swallowed >= 1 && counted.held >= 2).then_some(())
+    })
+    .await;
     let mut byte = [0];
     for stream in [&mut open, &mut new] {
         let read = timeout(SILENCE, stream.read(&mut byte)).await;
@@ -184,7 +189,12 @@ async fn a_black_hole_holds_a_bounded_amount() {
     let _took = round(&mut stream, b"before").await.expect("an answer");
     proxy.set_on(Direction::ToServer, Fault::BlackHole);
     let chunk = vec![0; 1 << 20];
-    let mut taken = 0;
+    let mut taken = stream.write(&chunk).await.expect("the system takes it");
+    // One that has not begun to take takes nothing either.
+    eventually("the proxy takes what comes", async || {
+        (proxy.counters().held >= 1).then_some(())
+    })
+    .await;
     // What the system buffers for a connection is bounded too, by a few MiB.
     while let Ok(sent) = timeout(SILENCE, stream.write(&chunk)).await {
         taken += sent.expect("the connection stays");

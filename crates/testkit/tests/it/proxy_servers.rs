@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use database::Pool;
 use events::{PostId, UserId};
 use kafka::{Admin, KafkaConfig};
-use testkit::{Deployment, Direction, Fault, Proxy, eventually, proxy};
+use testkit::{Deployment, Direction, Fault, Proxy, answered, eventually, proxy};
 use timeline_store::{CqlConfig, CqlTimelines};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -21,19 +21,19 @@ const SLOW: Fault = Fault::Latency {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_of_postgres_go_through() {
-    let deployment = Deployment::new().await;
+    let deployment = Deployment::without_timelines().await;
     let (proxy, env) = proxy::in_front_of_postgres(&deployment);
     let pool = Pool::new(&env[0].1, 1, "proxied").expect("a URL");
-    pool.ping().await.expect("an answer through the proxy");
+    answered(|| pool.ping()).await;
     let before = proxy.counters();
-    assert!(before.accepted == 1 && before.bytes_to_client > 0);
+    assert!(before.accepted >= 1 && before.bytes_to_client > 0);
 
     faults(&proxy, async || pool.ping().await.is_ok()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replication_connections_of_postgres_go_through() {
-    let deployment = Deployment::new().await;
+    let deployment = Deployment::without_timelines().await;
     let (proxy, _env) = proxy::in_front_of_postgres(&deployment);
     let mut stream = TcpStream::connect(proxy.address()).await.expect("accepted");
     let words = [
@@ -60,18 +60,18 @@ async fn replication_connections_of_postgres_go_through() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_of_the_broker_go_through() {
-    let deployment = Deployment::new().await;
+    let deployment = Deployment::without_timelines().await;
     let (proxy, env) = proxy::in_front_of_kafka(&deployment).await;
     let config = KafkaConfig {
         brokers: env[0].1.clone(),
         ..deployment.kafka_config()
     };
     let admin = Admin::new(&config).expect("a client");
-    admin.ping().await.expect("an answer through the proxy");
+    answered(|| admin.ping()).await;
     // What follows the first answer goes where the broker says.
     let topic = deployment.namespace().probe();
-    let offsets = admin.end_offsets(&topic).await;
-    assert_eq!(offsets.expect("an answer").len(), 1);
+    let offsets = answered(|| admin.end_offsets(&topic)).await;
+    assert_eq!(offsets.len(), 1);
     assert!(proxy.counters().bytes_to_client > 0);
 
     faults(&proxy, async || admin.end_offsets(&topic).await.is_ok()).await;
@@ -86,8 +86,7 @@ async fn clients_of_the_cql_store_go_through() {
         keyspace: deployment.keyspace(),
         ..CqlConfig::default()
     };
-    let store = CqlTimelines::connect(&config).await;
-    let store = store.expect("a session through the proxy");
+    let store = answered(|| CqlTimelines::connect(&config)).await;
     let (owner, post) = (UserId(1), PostId(1));
     // One for control at least, and those that carry requests.
     assert!(proxy.counters().accepted >= 2);
@@ -98,11 +97,14 @@ async fn clients_of_the_cql_store_go_through() {
 /// Latency is felt; a black hole is given up on, which ends with it; after a reset there is a new
 /// connection.
 async fn faults(proxy: &Proxy, ask: impl AsyncFn() -> bool) {
-    assert!(ask().await, "an answer through the proxy");
+    again(&ask).await;
     proxy.set_on(Direction::ToClient, SLOW);
-    let begun = Instant::now();
-    assert!(ask().await, "a late answer");
-    assert!(begun.elapsed() >= DELAY, "{:?}", begun.elapsed());
+    let late = eventually("a late answer", async || {
+        let begun = Instant::now();
+        ask().await.then(|| begun.elapsed())
+    })
+    .await;
+    assert!(late >= DELAY, "{late:?}");
     assert!(proxy.counters().delayed > 0);
 
     proxy.set(Fault::BlackHole);
@@ -123,7 +125,7 @@ async fn faults(proxy: &Proxy, ask: impl AsyncFn() -> bool) {
     assert!(proxy.counters().accepted > before.accepted);
 }
 
-/// The first attempts may still meet what the fault has left.
+/// The first attempts may still meet what a fault has left.
 async fn again(ask: &impl AsyncFn() -> bool) {
     eventually("answers come again", async || ask().await.then_some(())).await;
 }

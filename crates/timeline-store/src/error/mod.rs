@@ -243,6 +243,9 @@ fn database(error: &DbError) -> Class {
         | DbError::RateLimitReached { .. }
         | DbError::ServerError
         | DbError::Other(_) => Class::Unsure,
+        // The driver has prepared it again, and another that did so at the same moment made the
+        // server forget it once more. Nothing was done.
+        DbError::Unprepared { .. } => Class::Unsure,
         DbError::AuthenticationError | DbError::Unauthorized | DbError::ConfigError => {
             Class::Config
         }
@@ -250,7 +253,6 @@ fn database(error: &DbError) -> Class {
         | DbError::Invalid
         | DbError::AlreadyExists { .. }
         | DbError::FunctionFailure { .. }
-        | DbError::Unprepared { .. }
         | DbError::ProtocolError => Class::Bug,
         _ => Class::Unsure,
     }

@@ -14,7 +14,7 @@ fn failed(error: ExecutionError) -> Class {
 }
 
 #[test]
-fn d_12_timeouts_and_overload_are_unsure() {
+fn d_12_what_a_repeat_may_mend_is_unsure() {
     let consistency = Consistency::LocalQuorum;
     let write_type = WriteType::UnloggedBatch;
     for error in [
@@ -51,6 +51,10 @@ fn d_12_timeouts_and_overload_are_unsure() {
         DbError::RateLimitReached {
             op_type: scylla::errors::OperationType::Write,
             rejected_by_coordinator: true,
+        },
+        // Forgotten again right after the driver had prepared it anew.
+        DbError::Unprepared {
+            statement_id: Default::default(),
         },
     ] {
         assert_eq!(of(error.clone()), Class::Unsure, "{error}");

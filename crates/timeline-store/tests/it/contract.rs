@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use events::{Micros, UserId};
+use testkit::answered;
 use timeline_store::{
     MAX_TTL_SECONDS, MemoryTimelines, PgNow, ScannedRow, TimelineStore, WriteMode, Written,
 };
@@ -28,7 +29,7 @@ async fn the_real_one_keeps_the_contract_with_grouped_writes() {
 }
 
 async fn check_all(store: &impl TimelineStore) {
-    store.probe().await.expect("probe");
+    answered(|| store.probe()).await;
     nothing_is_nothing(store).await;
     d_7_a_replay_in_any_order_leaves_the_same_row(store).await;
     d_7_a_replay_a_minute_later_expires_at_the_same_time(store).await;
@@ -58,6 +59,7 @@ async fn nothing_is_nothing(store: &impl TimelineStore) {
 async fn d_7_a_replay_in_any_order_leaves_the_same_row(store: &impl TimelineStore) {
     // The same edge and two events of it: the row of the later one wins in both orders.
     let (old, new) = (row(200, 1, 5), row(200, 1, 9));
+    let began = Instant::now();
     for rows in [[old, new], [new, old], [new, new], [old, old]] {
         write(store, &rows[..1]).await;
         write(store, &rows[1..]).await;
@@ -70,24 +72,27 @@ async fn d_7_a_replay_in_any_order_leaves_the_same_row(store: &impl TimelineStor
         (found.post, found.author, found.write_us),
         (new.post, new.author, new.write_us)
     );
-    assert_expiry_near(found, RETENTION_US / 1_000_000);
+    assert_expiry_near(found, RETENTION_US / 1_000_000, began);
 }
 
 async fn d_7_a_replay_a_minute_later_expires_at_the_same_time(store: &impl TimelineStore) {
     // The replay knows a Postgres time that is a minute further; the server's clock is not, so
     // its TTL must be a minute shorter and the row that ends later stays.
+    let began = Instant::now();
     write(store, &[row(210, 1, 0)]).await;
-    let later = PgNow::new(Micros(T0 + 60_000_000), Instant::now());
+    let replayed = Instant::now();
+    let later = PgNow::new(Micros(T0 + 60_000_000), replayed);
     write_at(store, &[row(210, 1, 0), row(210, 2, 0)], &later).await;
     let rows = of_owner(store, 210).await;
     let [second, first] = rows.as_slice() else {
         panic!("two rows expected, found {rows:?}")
     };
-    assert_expiry_near(first, RETENTION_US / 1_000_000);
-    assert_expiry_near(second, RETENTION_US / 1_000_000 - 60);
+    assert_expiry_near(first, RETENTION_US / 1_000_000, began);
+    assert_expiry_near(second, RETENTION_US / 1_000_000 - 60, replayed);
 
     // The same minute spent between reading the time and sending the row.
-    let Some(read_at) = Instant::now().checked_sub(Duration::from_secs(60)) else {
+    let began = Instant::now();
+    let Some(read_at) = began.checked_sub(Duration::from_secs(60)) else {
         return;
     };
     let waited = PgNow::new(Micros(T0), read_at);
@@ -96,14 +101,19 @@ async fn d_7_a_replay_a_minute_later_expires_at_the_same_time(store: &impl Timel
     assert_expiry_near(
         rows.first().expect("the newest row"),
         RETENTION_US / 1_000_000 - 60,
+        began,
     );
 }
 
-fn assert_expiry_near(row: &ScannedRow, seconds: i64) {
+/// Checks a row that had so many seconds left at `began`, before it was written.
+fn assert_expiry_near(row: &ScannedRow, seconds: i64, began: Instant) {
     let left = i64::from(row.ttl_seconds.expect("every row has an end"));
+    // Writing and reading take their time too, on a busy server several seconds.
+    let passed = began.elapsed().as_secs() + 1;
+    let least = seconds - 5 - i64::try_from(passed).expect("a test ends");
     assert!(
-        (seconds - 5..=seconds).contains(&left),
-        "{left} s left, expected {seconds} s"
+        (least..=seconds).contains(&left),
+        "{left} s left {passed} s after {seconds} s"
     );
 }
 
@@ -160,9 +170,11 @@ async fn rows_whose_time_is_over_are_not_written(store: &impl TimelineStore) {
 async fn a_ttl_is_held_at_what_every_server_takes(store: &impl TimelineStore) {
     let mut far = row(410, 1, 0);
     far.expires_us = Micros(i64::MAX);
+    let began = Instant::now();
     write(store, &[far]).await;
     let rows = of_owner(store, 410).await;
-    assert_expiry_near(rows.first().expect("the row"), i64::from(MAX_TTL_SECONDS));
+    let found = rows.first().expect("the row");
+    assert_expiry_near(found, i64::from(MAX_TTL_SECONDS), began);
 }
 
 async fn pages_go_newest_first_between_their_bounds(store: &impl TimelineStore) {
@@ -212,10 +224,18 @@ async fn two_thousand_rows_arrive(store: &impl TimelineStore) {
 }
 
 async fn a_row_expires(store: &impl TimelineStore) {
-    let mut short = row(700, 1, 0);
-    short.expires_us = Micros(T0 + 2_500_000);
-    write(store, &[short, row(700, 2, 0)]).await;
-    assert_eq!(page(store, 700, None, None, 10).await, [2, 1]);
+    write(store, &[row(700, 2, 0)]).await;
+    let deadline = Instant::now() + Duration::from_secs(60);
+    // On a busy server its time may be over before it is seen: then it is written by a later event.
+    for write_offset in 0.. {
+        let mut short = row(700, 1, write_offset);
+        short.expires_us = Micros(T0 + 2_500_000);
+        write(store, &[short]).await;
+        if page(store, 700, None, None, 10).await == [2, 1] {
+            break;
+        }
+        assert!(Instant::now() < deadline, "the row is never seen");
+    }
     let deadline = Instant::now() + Duration::from_secs(20);
     while page(store, 700, None, None, 10).await != [2] {
         assert!(Instant::now() < deadline, "the row does not expire");

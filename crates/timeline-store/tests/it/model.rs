@@ -4,7 +4,7 @@
 use events::{Micros, UserId};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use testkit::stored;
+use testkit::answered;
 use timeline_store::{CqlTimelines, MemoryTimelines, TimelineStore, WriteMode};
 
 use crate::store::{T0, all, connect, delete, erase, keyspace, row, write};
@@ -64,7 +64,7 @@ async fn apply(store: &impl TimelineStore, base: i64, op: &Op) {
 async fn rows_of(store: &impl TimelineStore, base: i64) -> Vec<(i64, i64, i64, i64, i64)> {
     let mut rows = Vec::new();
     for owner in base..base + 2 {
-        let page = stored(async || store.page(UserId(owner), None, None, 100).await).await;
+        let page = answered(async || store.page(UserId(owner), None, None, 100).await).await;
         let scanned = all(store).await;
         let scanned: Vec<_> = scanned
             .iter()

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use events::{Micros, PostId, UserId};
-use testkit::stored;
+use testkit::answered;
 use timeline_store::{
     CqlConfig, CqlTimelines, PgNow, ScannedRow, TimelineDelete, TimelineRow, TimelineStore,
     WriteMode, Written, schema,
@@ -23,7 +23,7 @@ pub(crate) async fn keyspace(name: &str) -> CqlConfig {
         keyspace: testkit::unique(name),
         ..CqlConfig::default()
     };
-    let _migrated = stored(|| schema::migrate(&config.nodes, &config.keyspace, 1)).await;
+    let _migrated = answered(|| schema::migrate(&config.nodes, &config.keyspace, 1)).await;
     config
 }
 
@@ -38,12 +38,12 @@ pub(crate) async fn connect(config: &CqlConfig, write_mode: WriteMode) -> CqlTim
         write_mode,
         ..config.clone()
     };
-    stored(|| CqlTimelines::connect(&config)).await
+    answered(|| CqlTimelines::connect(&config)).await
 }
 
 /// Writes rows at Postgres's time of these tests.
 pub(crate) async fn write(store: &impl TimelineStore, rows: &[TimelineRow]) -> Written {
-    stored(async || store.write(rows, &now()).await).await
+    answered(async || store.write(rows, &now()).await).await
 }
 
 /// Writes rows with a time of Postgres that was read before.
@@ -52,12 +52,12 @@ pub(crate) async fn write_at(
     rows: &[TimelineRow],
     now: &PgNow,
 ) -> Written {
-    stored(async || store.write(rows, now).await).await
+    answered(async || store.write(rows, now).await).await
 }
 
 /// Deletes rows.
 pub(crate) async fn erase(store: &impl TimelineStore, deletes: &[TimelineDelete]) {
-    stored(async || store.delete(deletes).await).await;
+    answered(async || store.delete(deletes).await).await;
 }
 
 /// Postgres's time of these tests.
@@ -106,7 +106,7 @@ pub(crate) async fn page(
     limit: usize,
 ) -> Vec<i64> {
     let (before, since) = (before.map(PostId), since.map(PostId));
-    let rows = stored(async || store.page(UserId(owner), before, since, limit).await).await;
+    let rows = answered(async || store.page(UserId(owner), before, since, limit).await).await;
     for row in &rows {
         assert_eq!(row.author, UserId(row.post.0 * 10));
     }

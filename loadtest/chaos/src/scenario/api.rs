@@ -6,11 +6,9 @@ use anyhow::{Context, ensure};
 use events::{EventId, UserId};
 use testkit::Service;
 
-use super::{Cast, LIMIT, Proof, Scenario, Stands, Sweep, relay};
+use super::{Cast, LIMIT, Proof, Scenario, Stands, Sweep, relay, still::Still};
 use crate::{Run, bulk, load::CLIENTS};
 
-/// Longer than a request takes here, many times.
-const STANDS: Duration = Duration::from_secs(2);
 const WITHIN: Duration = Duration::from_secs(40);
 /// Posts in a transaction.
 const MANY: i64 = 50;
@@ -75,14 +73,13 @@ async fn killed_after_commit(run: &mut Run) -> anyhow::Result<Proof> {
         Service::WriteApi,
         &[("FAILPOINTS", stop_there.as_str())],
     );
-    let mut since: Option<(Instant, usize)> = None;
+    let mut still = Still::default();
     let unanswered = run
         .until(WITHIN, "write-api stands behind a commit", async |run| {
             let acknowledged = run.sent()?.posts;
             let unanswered = committed(run).await? - i64::try_from(acknowledged)?;
-            let same = since.filter(|&(_, before)| before == acknowledged && unanswered > 0);
-            let (begun, _) = *since.insert(same.unwrap_or((Instant::now(), acknowledged)));
-            Ok((begun.elapsed() >= STANDS).then_some(unanswered))
+            let stands = still.see((acknowledged, unanswered > 0));
+            Ok((stands && unanswered > 0).then_some(unanswered))
         })
         .await?;
     let before = run.sent()?.replayed;
@@ -193,7 +190,7 @@ async fn late_commit(run: &mut Run) -> anyhow::Result<Proof> {
     let mut sql = run.flow().pipeline().deployment().sql().await;
     let transaction = sql.transaction().await?;
     let late = bulk::insert(&client, &transaction, author, "late", MANY).await?;
-    let open = relay::several_rounds();
+    let open = relay::several_rounds(run);
     let begun = Instant::now();
     while begun.elapsed() < open {
         run.more_posts(5).await?;

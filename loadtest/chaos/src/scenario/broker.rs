@@ -124,7 +124,7 @@ async fn down(run: &mut Run) -> anyhow::Result<Proof> {
     drop(stopped);
     run.fault_over().await?;
     Ok(backlog
-        .proof("the broker did not answer")
+        .proof(run, "the broker did not answer")
         .filter(|_| silent))
 }
 

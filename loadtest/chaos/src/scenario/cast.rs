@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use testkit::Service;
+
 use crate::load::PACE;
 
 /// Who is on stage when the load begins, besides the two APIs.
@@ -58,4 +60,14 @@ impl Cast {
         through: &[],
         nodes: Nodes::Shared,
     };
+
+    /// The settings of a service in this cast.
+    pub(crate) const fn env(&self, service: Service) -> Env {
+        match service {
+            Service::Relay => self.relay_env,
+            Service::Fanout => self.fanout_env,
+            Service::Sweep => self.sweep_env,
+            Service::WriteApi | Service::ReadApi => &[],
+        }
+    }
 }

@@ -1,9 +1,6 @@
 //! Fan-out workers die, come and go, and meet records that are no events.
 
-use std::{
-    collections::HashMap,
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, time::Duration};
 
 use anyhow::Context;
 use bytes::Bytes;
@@ -11,12 +8,13 @@ use events::{PostId, Stage, topic::TopicKind};
 use kafka::{Header, Producer, Record};
 use testkit::Service;
 
-use super::{Cast, LIMIT, Proof, Scenario, Stands, Sweep};
+use super::{
+    Cast, LIMIT, Proof, Scenario, Stands, Sweep,
+    still::{STANDS, Still},
+};
 use crate::{Run, metrics, report::Planted, run::STAYING};
 
 const WITHIN: Duration = Duration::from_secs(40);
-/// A worker that stands at a crash point writes nothing for so long.
-const STANDS: Duration = Duration::from_secs(2);
 /// Ten pages for the followers of an author.
 const SMALL_PAGES: (&str, &str) = ("TIDELINE_FANOUT__PAGE_ROWS", "2");
 /// A member that leaves when it is asked to stop.
@@ -229,14 +227,13 @@ async fn panics(run: &mut Run) -> anyhow::Result<Proof> {
 
 /// Waits until a worker has written something and then stands still with work to do.
 async fn until_it_stands(run: &mut Run) -> anyhow::Result<()> {
-    let mut since: Option<(Instant, usize)> = None;
+    let mut still = Still::default();
     let first: usize = rows(run).await?.values().sum();
     run.until(WITHIN, "fan-out stands at its crash point", async |run| {
         let now: usize = rows(run).await?.values().sum();
-        let same = since.filter(|&(_, before)| before == now && now != first);
-        let (begun, _) = *since.insert(same.unwrap_or((Instant::now(), now)));
+        let stands = still.see(now) && now != first;
         let work = run.missing(Stage::Delivered).await?.count > 0;
-        Ok((begun.elapsed() >= STANDS && work).then_some(()))
+        Ok((stands && work).then_some(()))
     })
     .await
 }

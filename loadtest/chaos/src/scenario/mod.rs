@@ -24,6 +24,7 @@ mod publication;
 mod relay;
 mod relay_killed;
 mod slot;
+mod still;
 mod stops;
 mod store;
 mod sweepers;
@@ -50,6 +51,11 @@ const SET_UP: Duration = Duration::from_secs(45);
 const SET_UP_NODES: Duration = Duration::from_secs(150);
 /// The limit of a scenario that needs no longer one.
 const LIMIT: Duration = Duration::from_secs(240);
+/// The grace of the sweeps. Faults that have to outlast several rounds are measured by it.
+const GRACE: Duration = Duration::from_secs(2);
+/// Where every change is tried, on machines that stall, an entry may be some seconds late; a sweep
+/// that has to be silent must not take it for lost.
+const LONG_GRACE: Duration = Duration::from_secs(10);
 /// The limit of one that waits for servers.
 const LONG: Duration = Duration::from_secs(360);
 
@@ -161,6 +167,14 @@ impl Scenario {
         self.limit + set_up
     }
 
+    fn grace(&self) -> Duration {
+        if self.quick && self.sweep == Sweep::Silent {
+            LONG_GRACE
+        } else {
+            GRACE
+        }
+    }
+
     /// Runs it on a fresh deployment, whose choices follow from `seed`.
     ///
     /// # Errors
@@ -168,7 +182,7 @@ impl Scenario {
     /// answer. That the promise was broken is in the report.
     pub async fn run(&self, seed: u64) -> anyhow::Result<Report> {
         // Its own steps are bounded, and compiling the services is none of the system's time.
-        let mut run = Run::begin(&self.cast, seed).await?;
+        let mut run = Run::begin(&self.cast, self.grace(), seed).await?;
         let limit = self.limit;
         let outcome = tokio::time::timeout(limit, self.act(&mut run)).await;
         let outcome = outcome
@@ -178,7 +192,7 @@ impl Scenario {
             .as_ref()
             .is_ok_and(|report| report.faults(self.sweep).is_empty());
         if !good {
-            rest::tell(&run).await;
+            rest::tell(&mut run).await;
         }
         outcome
     }

@@ -7,12 +7,7 @@ use events::Stage;
 use testkit::Service;
 
 use super::{Cast, LIMIT, Proof, Scenario, Stands, Sweep};
-use crate::{
-    Run,
-    account::Missing,
-    census, metrics,
-    run::{GRACE, INTERVAL},
-};
+use crate::{Run, account::Missing, census, metrics, run::INTERVAL};
 
 /// So many rounds of the sweep have to see the backlog.
 const ROUNDS: u32 = 4;
@@ -25,8 +20,8 @@ const SLOW_LIMIT: Duration = Duration::from_secs(540);
 const PUBLISHED_WITHIN: Duration = Duration::from_secs(60);
 
 /// How long a backlog has to last for the sweep to look at it several times.
-pub(super) const fn several_rounds() -> Duration {
-    INTERVAL.saturating_add(GRACE).saturating_mul(ROUNDS)
+pub(super) const fn several_rounds(run: &Run) -> Duration {
+    INTERVAL.saturating_add(run.grace()).saturating_mul(ROUNDS)
 }
 
 /// The faults of this family.
@@ -103,7 +98,7 @@ async fn throttled(run: &mut Run) -> anyhow::Result<Proof> {
     run.fault_over().await?;
     let behind = active && longest.oldest >= Duration::from_secs(120);
     Ok(longest
-        .proof("the relay was slow")
+        .proof(run, "the relay was slow")
         .filter(|_| behind)
         .map(|proof| format!("{proof}; {taken} looks were taken meanwhile")))
 }
@@ -134,8 +129,8 @@ impl Backlog {
     }
 
     /// Whether the backlog has outlasted several rounds and the sweep has seen it.
-    pub(super) fn proof(&self, what: &str) -> Proof {
-        (self.oldest >= several_rounds() && self.by_sweep > 0.0).then(|| {
+    pub(super) fn proof(&self, run: &Run, what: &str) -> Proof {
+        (self.oldest >= several_rounds(run) && self.by_sweep > 0.0).then(|| {
             format!(
                 "{what}: up to {} events for up to {:.1?}, of which a look of the sweep saw {}",
                 self.count, self.oldest, self.by_sweep

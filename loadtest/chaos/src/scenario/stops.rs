@@ -53,7 +53,7 @@ async fn graceful(run: &mut Run) -> anyhow::Result<Proof> {
             if service == Service::WriteApi {
                 tokio::time::sleep(AWAY).await;
             }
-            run.start(name, service, &[]).await;
+            run.start_again(service).await;
             if service == Service::WriteApi {
                 run.more_posts(10).await?;
                 let now = run.sent()?;

@@ -27,10 +27,6 @@ async fn a_retry_after_the_kill_gets_the_original_post() {
             .filter(|posts| posts.len() == 1)
     })
     .await;
-    assert!(
-        !request.is_finished(),
-        "the answer was sent before the kill"
-    );
     api.signal(Signal::Kill).unwrap();
     assert!(request.await.unwrap().is_err(), "the client got an answer");
 

@@ -10,7 +10,6 @@ async fn what_was_not_confirmed_comes_again_and_changes_nothing() {
     let _turn = crate::ONE_AT_A_TIME.lock().await;
     let flow = Flow::new(1, 20).await.unwrap();
     let _api = flow.start(Service::WriteApi, &[]).await;
-    let _fanout = flow.start(Service::Fanout, &[]).await;
     let mut relay = flow
         .start(Service::Relay, &[("FAILPOINTS", "relay::acked=pause")])
         .await;
@@ -20,18 +19,20 @@ async fn what_was_not_confirmed_comes_again_and_changes_nothing() {
         (flow.records().await.ok()? == 1).then_some(())
     })
     .await;
-    eventually("its rows are written", async || {
-        (flow.rows_of(posted.id).await.ok()? == 20).then_some(())
-    })
-    .await;
     let at_kill = flow.confirmed_lsn().await.unwrap();
     relay.signal(Signal::Kill).unwrap();
     drop(relay);
+    // Before there is a fan-out: what that delivers counts as published.
     assert_eq!(
         flow.missing(Stage::Published).await.unwrap(),
         1,
         "the relay had entered the record in the ledger"
     );
+    let _fanout = flow.start(Service::Fanout, &[]).await;
+    eventually("its rows are written", async || {
+        (flow.rows_of(posted.id).await.ok()? == 20).then_some(())
+    })
+    .await;
 
     let _relay = flow.start(Service::Relay, &[]).await;
     eventually("the record comes again", async || {
@@ -44,10 +45,6 @@ async fn what_was_not_confirmed_comes_again_and_changes_nothing() {
     .await;
     let verdict = flow.verdict().await.unwrap();
     assert!(verdict.is_clean(), "{verdict}");
-    eventually("the ledger has the record", async || {
-        (flow.missing(Stage::Published).await.ok()? == 0).then_some(())
-    })
-    .await;
 }
 
 /// SIGTERM under no load leaves nothing to repeat.

@@ -50,7 +50,7 @@ async fn count(deployment: &Deployment, table: &str) -> i64 {
 
 #[tokio::test]
 async fn a_list_of_handles_is_loaded_once_however_often() {
-    let deployment = Deployment::new().await;
+    let deployment = Deployment::without_timelines().await;
     let sql = deployment.sql().await;
     let there = "insert into tideline.users (handle) values ('ann')";
     sql.execute(there, &[]).await.unwrap();
@@ -82,7 +82,7 @@ async fn a_list_of_handles_is_loaded_once_however_often() {
 
 #[tokio::test]
 async fn numbers_from_1_on_become_ids_from_1_on_in_an_empty_database() {
-    let deployment = Deployment::new().await;
+    let deployment = Deployment::without_timelines().await;
     let text: String = (1..=120)
         .rev()
         .map(|n| format!("{n} {}\n", n % 120 + 1))
@@ -100,7 +100,7 @@ async fn numbers_from_1_on_become_ids_from_1_on_in_an_empty_database() {
 
 #[tokio::test]
 async fn nothing_is_loaded_from_a_list_with_a_bad_line_unless_told_to_go_on() {
-    let deployment = Deployment::new().await;
+    let deployment = Deployment::without_timelines().await;
     let text = "1 2\n3\n2 1\nx 1\n1 2 3\n";
     let options = Options {
         show_bad: 2,
@@ -133,7 +133,7 @@ async fn nothing_is_loaded_from_a_list_with_a_bad_line_unless_told_to_go_on() {
 /// Follows that are made again by the API after the load, and before it.
 #[tokio::test]
 async fn an_edge_that_was_ended_begins_above_its_end() {
-    let deployment = Deployment::new().await;
+    let deployment = Deployment::without_timelines().await;
     let _outcome = loaded(&deployment, "1 2\n", &ids()).await;
     let pool = Pool::new(&deployment.database_url(), 1, "graph-test").unwrap();
     let mut client = pool.get().await.unwrap();
@@ -154,7 +154,7 @@ async fn an_edge_that_was_ended_begins_above_its_end() {
 
 #[tokio::test]
 async fn the_api_gives_out_no_id_that_a_list_has_taken() {
-    let deployment = Deployment::new().await;
+    let deployment = Deployment::without_timelines().await;
     let _outcome = loaded(&deployment, "7 9\n", &ids()).await;
     let pool = Pool::new(&deployment.database_url(), 1, "graph-test").unwrap();
     let client = pool.get().await.unwrap();
@@ -164,7 +164,7 @@ async fn the_api_gives_out_no_id_that_a_list_has_taken() {
 
 #[tokio::test]
 async fn a_handle_that_belongs_to_another_account_is_told() {
-    let deployment = Deployment::new().await;
+    let deployment = Deployment::without_timelines().await;
     let sql = deployment.sql().await;
     let taken = "insert into tideline.users (id, handle) values (100, 'user2')";
     sql.execute(taken, &[]).await.unwrap();
@@ -183,7 +183,7 @@ async fn a_handle_that_belongs_to_another_account_is_told() {
 
 #[tokio::test]
 async fn a_generated_graph_is_loaded_whole_in_small_batches() {
-    let deployment = Deployment::new().await;
+    let deployment = Deployment::without_timelines().await;
     let shape = Shape {
         celebrities: vec![900, 0],
         ..Shape::of(1_000, 3)

@@ -31,7 +31,7 @@ fn wrong_arguments_are_64() {
 
 #[tokio::test]
 async fn what_is_generated_can_be_loaded() {
-    let deployment = Deployment::new().await;
+    let deployment = Deployment::without_timelines().await;
     let file = list("");
     let path = file.to_str().unwrap();
     let made = graph(&[
@@ -62,7 +62,7 @@ async fn what_is_generated_can_be_loaded() {
 
 #[tokio::test]
 async fn bad_lists_missing_lists_and_missing_servers_have_codes_of_their_own() {
-    let deployment = Deployment::new().await;
+    let deployment = Deployment::without_timelines().await;
     let url = deployment.database_url();
     let bad = list("ann bob\nann\n");
     let refused = graph(&["load", bad.to_str().unwrap(), "--postgres", &url]);

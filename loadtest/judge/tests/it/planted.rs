@@ -5,7 +5,7 @@ use std::time::Instant;
 use database::{Pool, posts, users};
 use events::{Micros, PostId, UserId};
 use judge::{Change, Fault, Journal, Verdict, judge_at_rest};
-use testkit::{Deployment, stored};
+use testkit::{Deployment, answered};
 use timeline_store::{CqlTimelines, PgNow, TimelineDelete, TimelineRow, TimelineStore};
 
 /// One author, followed by `kept` and `left` and not by `stranger`; `left` unfollowed between the
@@ -82,7 +82,7 @@ impl Run {
             expires_us,
         };
         let now = PgNow::new(self.post_us, Instant::now());
-        let _written = stored(async || self.store.write(&[row], &now).await).await;
+        let _written = answered(async || self.store.write(&[row], &now).await).await;
     }
 
     async fn verdict(&mut self) -> Verdict {
@@ -159,7 +159,7 @@ async fn a_lost_row_is_named() {
         post,
         write_us: run.post_us.plus(1),
     };
-    stored(async || run.store.delete(&[gone]).await).await;
+    answered(async || run.store.delete(&[gone]).await).await;
     run.finds(Fault::Lost, Some(owner), post).await;
 }
 

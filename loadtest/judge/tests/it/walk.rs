@@ -1,8 +1,11 @@
 //! Walks against a small HTTP server with a good and with broken cursors.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::extract::{Query, State};
+use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
 use events::{PostId, UserId};
@@ -54,13 +57,29 @@ async fn serve(cursor: Cursor) -> SocketAddr {
     let router = Router::new()
         .route("/v1/timelines/home", get(page))
         .with_state(cursor);
+    bound(router).await
+}
+
+async fn bound(router: Router) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await });
     address
 }
 
-async fn verdict_of(cursor: Cursor) -> Verdict {
+/// Answers every other request with a 503.
+async fn serve_half() -> SocketAddr {
+    let refuses = Arc::new(AtomicBool::new(true));
+    let half = async move |asked: Query<Asked>| {
+        if refuses.fetch_not(Ordering::Relaxed) {
+            return Err(StatusCode::SERVICE_UNAVAILABLE);
+        }
+        Ok(page(State(Cursor::Good), asked).await)
+    };
+    bound(Router::new().route("/v1/timelines/home", get(half))).await
+}
+
+async fn verdict_of(server: SocketAddr) -> Verdict {
     let mut journal = Journal::new();
     journal.know_users([UserId(1), READER]);
     journal.bulk_follows(UserId(1), [READER]);
@@ -68,7 +87,7 @@ async fn verdict_of(cursor: Cursor) -> Verdict {
         let post = journal.post_sent(UserId(1), format!("key {id}"));
         journal.post_acked(post, PostId(id));
     }
-    let walker = Walker::new(format!("http://{}", serve(cursor).await), 3).unwrap();
+    let walker = Walker::new(format!("http://{server}"), 3).unwrap();
     let walk = walker.walk(READER, "token").await.unwrap();
     let mut verdict = Verdict::default();
     compare_walk(&journal, &walk, &mut verdict);
@@ -77,14 +96,21 @@ async fn verdict_of(cursor: Cursor) -> Verdict {
 
 #[tokio::test]
 async fn a_good_cursor_shows_every_post_once() {
-    let verdict = verdict_of(Cursor::Good).await;
+    let verdict = verdict_of(serve(Cursor::Good).await).await;
+    assert!(verdict.holds(), "{verdict}");
+    assert_eq!((verdict.walks, verdict.walked_posts), (1, 10));
+}
+
+#[tokio::test]
+async fn a_page_that_is_late_is_asked_for_again() {
+    let verdict = verdict_of(serve_half().await).await;
     assert!(verdict.holds(), "{verdict}");
     assert_eq!((verdict.walks, verdict.walked_posts), (1, 10));
 }
 
 #[tokio::test]
 async fn a_post_repeated_by_a_broken_cursor_is_named() {
-    let verdict = verdict_of(Cursor::Repeats).await;
+    let verdict = verdict_of(serve(Cursor::Repeats).await).await;
     assert!(verdict.duplicated.count > 0, "{verdict}");
     let example = &verdict.duplicated.examples[0];
     assert_eq!(
@@ -96,7 +122,7 @@ async fn a_post_repeated_by_a_broken_cursor_is_named() {
 
 #[tokio::test]
 async fn a_cursor_that_stays_ends_the_walk() {
-    let verdict = verdict_of(Cursor::Stuck).await;
+    let verdict = verdict_of(serve(Cursor::Stuck).await).await;
     assert_eq!(verdict.duplicated.count, 3, "{verdict}");
     assert!(
         verdict

@@ -31,14 +31,17 @@ async fn the_journal_survives_sigkill_and_holds_whatever_was_sent() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    testkit::eventually("posts arrive", async || {
-        (fake.arrived() >= 200).then_some(())
+    let path = folder.join(load::JOURNAL);
+    testkit::eventually("posts arrive, and answers are in the journal", async || {
+        let read = journal_file::read(&path).ok()?;
+        let acked = read.journal.posts().iter().filter(|post| post.id.is_some());
+        (fake.arrived() >= 200 && acked.count() >= 100).then_some(())
     })
     .await;
     generator.kill().unwrap();
     let status = generator.wait().unwrap();
     assert!(!status.success());
-    let read = journal_file::read(&folder.join(load::JOURNAL)).unwrap();
+    let read = journal_file::read(&path).unwrap();
     let sent: BTreeSet<&str> = (read.journal.posts().iter())
         .map(|post| post.client_post_id.as_str())
         .collect();

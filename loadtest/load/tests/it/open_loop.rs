@@ -22,10 +22,10 @@ struct Stage {
     planned: u64,
 }
 
-/// A second of posts at 100/s against the fake.
-fn stage(fake: &Fake, in_flight: usize) -> Stage {
+/// So many seconds of posts at 100/s against the fake.
+fn stage(fake: &Fake, seconds: u32, in_flight: usize) -> Stage {
     let text = format!(
-        "duration = \"1s\"\n[graph]\nusers = 50\n[posts.arrivals]\nprocess = \"constant\"\nrate = 100.0\n\
+        "duration = \"{seconds}s\"\n[graph]\nusers = 50\n[posts.arrivals]\nprocess = \"constant\"\nrate = 100.0\n\
          [limits]\nin_flight = {in_flight}\n"
     );
     let scenario = Scenario::parse("test", &text, &Overrides::default()).unwrap();
@@ -52,7 +52,7 @@ fn stage(fake: &Fake, in_flight: usize) -> Stage {
 #[tokio::test]
 async fn a_server_that_stands_still_slows_no_arrival_and_shows_in_the_times() {
     let fake = Fake::start(false).await;
-    let stage = stage(&fake, 512);
+    let stage = stage(&fake, 1, 512);
     // Nothing is answered before 60 posts have arrived: whoever waits for answers never gets there.
     let opens = {
         let fake = fake.clone();
@@ -81,7 +81,7 @@ async fn a_server_that_stands_still_slows_no_arrival_and_shows_in_the_times() {
 #[tokio::test]
 async fn what_is_due_beyond_the_bound_is_counted_and_not_delayed() {
     let fake = Fake::start(false).await;
-    let stage = stage(&fake, 5);
+    let stage = stage(&fake, 1, 5);
     let opens = {
         let (fake, shared) = (fake.clone(), Arc::clone(&stage.shared));
         tokio::spawn(async move {
@@ -106,7 +106,8 @@ async fn what_is_due_beyond_the_bound_is_counted_and_not_delayed() {
 #[tokio::test]
 async fn whoever_asks_to_stop_gets_what_is_under_way_answered() {
     let fake = Fake::start(true).await;
-    let stage = stage(&fake, 512);
+    // So many that not all have arrived when this process is stalled for a while.
+    let stage = stage(&fake, 60, 512);
     let stop = {
         let shared = Arc::clone(&stage.shared);
         async move {

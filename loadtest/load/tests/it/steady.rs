@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use load::play::{Played, play};
 use load::scenario::{Overrides, Scenario};
 use load::screen::Screen;
-use load::target::Target;
+use load::target::{Target, Unfit};
 use report::{Fact, Outcome};
 use testkit::{Pipeline, Service, ServiceProcess};
 use tokio::sync::watch;
@@ -94,14 +94,25 @@ fn target(pipeline: &Pipeline) -> Target {
     }
 }
 
+/// What a run ended with. Preparing and judging ask some servers once: where one of them has
+/// stalled, the run is made again, if that begins within a minute.
 async fn played(text: &str, target: &Target) -> Played {
     let scenario = Scenario::parse("small", text, &Overrides::default()).unwrap();
-    let folder = std::env::temp_dir().join(testkit::unique("load_run"));
-    let screen = Arc::new(Screen::new(Duration::from_secs(1)));
-    let (_told, stop) = watch::channel(false);
-    let played = play(&scenario, target, &folder, String::new(), &screen, stop).await;
-    std::fs::remove_dir_all(folder).unwrap();
-    played.unwrap_or_else(|unfit| panic!("{unfit:?}"))
+    let begun = Instant::now();
+    loop {
+        let folder = std::env::temp_dir().join(testkit::unique("load_run"));
+        let screen = Arc::new(Screen::new(Duration::from_secs(1)));
+        let (_told, stop) = watch::channel(false);
+        let played = play(&scenario, target, &folder, String::new(), &screen, stop).await;
+        // Not there when the run did not begin.
+        let _removed = std::fs::remove_dir_all(folder);
+        match played {
+            Err(Unfit::Gone(error)) if begun.elapsed() < Duration::from_secs(60) => {
+                eprintln!("again: {error:#}");
+            }
+            played => return played.unwrap_or_else(|unfit| panic!("{unfit:?}")),
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

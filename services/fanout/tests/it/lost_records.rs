@@ -9,7 +9,7 @@ use rdkafka::{
     admin::{AdminClient, AdminOptions},
     client::DefaultClientContext,
 };
-use testkit::{eventually, eventually_within};
+use testkit::{answered, eventually, eventually_within};
 
 use crate::stage::Stage;
 
@@ -66,12 +66,10 @@ async fn a_topic_made_anew_is_read() {
         let position = stage.produce(id, &Event::PostCreated(post)).await;
         stage.committed(position).await;
     }
-    let config = stage.deployment.kafka_config();
-    kafka::topics::remove(&config).await.expect("removed");
-    eventually("the topics are gone for good", || async {
-        kafka::topics::create(&config).await.ok()
-    })
-    .await;
+    let (config, topic) = (stage.deployment.kafka_config(), stage.topic());
+    // Returns when the topic is gone: what is made before that would still be the old one.
+    answered(|| kafka::surgery::delete_topic(&config, &topic)).await;
+    answered(|| kafka::topics::create(&config)).await;
     let (id, post) = stage.post(author).await;
     let _position = produce_anew(&stage, id, &post).await;
     let limit = Duration::from_secs(90);

@@ -109,7 +109,9 @@ async fn a_kill_in_the_middle_of_a_large_transaction_loses_nothing() {
          from generate_series(1, {rows}) n"
     );
     rig.sql.batch_execute(&sql).await.unwrap();
-    let mut first = Process::start(&rig, &[]);
+    // Slow enough that it is far from the end, even if this test stands still before the kill.
+    let slow = [("TIDELINE_RELAY__MAX_ROWS_IN_FLIGHT", "10")];
+    let mut first = Process::start(&rig, &slow);
     eventually_within(
         Duration::from_secs(60),
         "some are acknowledged",

@@ -8,7 +8,7 @@ use runtime::{
     config::{Sources, load},
     exit::Exit,
 };
-use testkit::{Deployment, eventually, eventually_within, free_address, http_get};
+use testkit::{Deployment, answered, eventually, eventually_within, free_address, http_get};
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
@@ -42,7 +42,7 @@ impl Stored {
 
 impl Rig {
     pub(crate) async fn new() -> Self {
-        Self::of(Deployment::new().await).await
+        Self::of(Deployment::without_timelines().await).await
     }
 
     pub(crate) async fn of(deployment: Deployment) -> Self {
@@ -121,12 +121,10 @@ impl Rig {
         .await
     }
 
-    /// Everything the topic has now.
+    /// Everything the topic has now, as soon as all of it can be read.
     pub(crate) async fn all_records(&self, topic: &str) -> Vec<Stored> {
         let kafka = self.deployment.kafka_config();
-        kafka::snapshot::read(&kafka, topic, |record| Some(stored(record)))
-            .await
-            .unwrap()
+        answered(|| kafka::snapshot::read(&kafka, topic, |record| Some(stored(record)))).await
     }
 
     pub(crate) async fn one<T: for<'a> tokio_postgres::types::FromSql<'a>>(&self, sql: &str) -> T {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use events::{Stage, topic::TopicKind};
 use testkit::{Service, eventually, eventually_within};
 
-use crate::rig::{Rig, command};
+use crate::rig::{PATIENT, Rig, command};
 
 /// D-9: rows that the relay never saw, and deliveries that the ledger never got, are found; at
 /// rest nothing is unaccounted for and nothing is in flight.
@@ -34,9 +34,9 @@ async fn d_9_what_was_lost_is_delivered_and_the_account_is_even() {
     assert_eq!(removed.unwrap(), 1);
     let relay = rig.process(Service::Relay, &[]).await;
 
-    let sweep = rig.start(&[]).await;
+    let sweep = rig.start(&[PATIENT]).await;
     eventually_within(
-        Duration::from_secs(60),
+        Duration::from_secs(120),
         "everything is delivered",
         async || (rig.missing(Stage::Delivered).await == 0).then_some(()),
     )
@@ -72,10 +72,11 @@ async fn d_10_a_group_that_does_not_move_blocks() {
     let relay = rig.process(Service::Relay, &[]).await;
     let posts = rig.posts(5).await;
     rig.complete(Stage::Published).await;
-    let sweep = rig.start(&[]).await;
+    let sweep = rig.start(&[PATIENT]).await;
     sweep.stands("delivered", "blocked").await;
-    let once = command(Stage::Delivered, Duration::from_secs(5));
-    let summary = rig.once(&once, &[]).await;
+    let once = command(Stage::Delivered, Duration::from_secs(15));
+    let soon = ("TIDELINE_SWEEP__BLOCKED_AFTER", "500ms");
+    let summary = rig.once(&once, &[soon]).await;
     assert!(!summary.stages[0].done);
     assert_eq!(summary.stages[0].standing, "blocked");
     assert!(summary.text(false).contains("not dealt with, blocked"));

@@ -6,7 +6,6 @@
 )]
 
 mod account;
-mod bare;
 mod days;
 mod dispatch;
 mod fates;

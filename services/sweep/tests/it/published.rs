@@ -4,9 +4,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use events::{Stage, topic::TopicKind};
 use sweep::Command;
-use testkit::{Service, eventually, eventually_within};
+use testkit::{Service, Signal, eventually, eventually_within};
 
-use crate::rig::{Rig, command};
+use crate::rig::{PATIENT, Rig, command};
 
 /// D-9, D-10: without a slot nobody else will publish; each row is sent once, as the relay would
 /// have sent it, and the account of the stage is even afterwards.
@@ -56,10 +56,11 @@ async fn d_9_rows_without_a_slot_are_published_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn d_10_the_backlog_of_a_relay_is_not_sent_twice() {
     let rig = Rig::new().await;
-    // The third record takes a while, with everything behind it; the slot is active meanwhile.
-    let slow = [("FAILPOINTS", "relay::produced=2*off->1*sleep(5000)->off")];
-    let relay = rig.process(Service::Relay, &slow).await;
-    let sweep = rig.start(&[("TIDELINE_SWEEP__BLOCKED_AFTER", "2s")]).await;
+    let mut relay = rig.process(Service::Relay, &[]).await;
+    let options = [PATIENT, ("TIDELINE_SWEEP__BLOCKED_AFTER", "2s")];
+    let sweep = rig.start(&options).await;
+    // It stands still; its slot is active for as long as the server waits for its answer.
+    relay.signal(Signal::Stop).unwrap();
     let posts = rig.posts(40).await;
     sweep
         .reaches("tideline_sweep_missing{stage=\"published\"}", |value| {
@@ -67,6 +68,7 @@ async fn d_10_the_backlog_of_a_relay_is_not_sent_twice() {
         })
         .await;
     sweep.stands("published", "blocked").await;
+    relay.signal(Signal::Cont).unwrap();
     rig.complete(Stage::Published).await;
     sweep.stands("published", "idle").await;
     let copies = rig.copies(TopicKind::Posts).await;

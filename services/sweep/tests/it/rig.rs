@@ -11,12 +11,10 @@ use runtime::{
 };
 use sweep::{Command, Config, summary::Summary};
 use testkit::{
-    Pipeline, Servers, Service, ServiceProcess, binary, eventually, free_address, http_get, ready,
+    Deployment, Pipeline, Service, ServiceProcess, eventually, free_address, http_get, ready,
 };
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, types::FromSql};
-
-use crate::bare::Bare;
 
 /// Short waits: what is waited for in hours takes a moment in a test.
 const QUICK: [(&str, &str); 7] = [
@@ -29,23 +27,18 @@ const QUICK: [(&str, &str); 7] = [
     ("TIDELINE_STARTUP__BUDGET", "30s"),
 ];
 
+/// For tests that count what the sweep sends: a relay, a fan-out or a disk that stands still for
+/// seconds may enter late what it has dealt with, and is not taken for one that lost it.
+pub(crate) const PATIENT: (&str, &str) = ("TIDELINE_SWEEP__GRACE", "10s");
+
 /// A deployment with an open SQL connection.
 pub(crate) struct Rig {
     pub(crate) sql: Client,
     pub(crate) pool: database::Pool,
     pub(crate) kafka: KafkaConfig,
     pub(crate) slot: String,
-    env: Vec<(String, String)>,
-    servers: &'static Servers,
-    /// What it is of ends last.
-    _of: Of,
-}
-
-/// Kept for their ends.
-#[expect(dead_code, reason = "held until the rig ends, never read")]
-enum Of {
-    Bare(Bare),
-    Whole(Pipeline),
+    /// Ends last.
+    pipeline: Pipeline,
 }
 
 /// A sweep that runs.
@@ -71,45 +64,27 @@ impl Stored {
 impl Rig {
     /// Postgres and Kafka.
     pub(crate) async fn new() -> Self {
-        let bare = Bare::new().await;
-        let (url, slot) = (bare.database_url(), bare.slot());
-        Self::of(&url, slot, bare.kafka(), bare.env(), Of::Bare(bare)).await
+        Self::of(Pipeline::of(Deployment::without_timelines().await)).await
     }
 
     /// The timelines too, for fan-out.
     pub(crate) async fn whole() -> Self {
-        let pipeline = Pipeline::new().await;
-        let deployment = pipeline.deployment();
-        let (url, slot) = (deployment.database_url(), deployment.slot());
-        let (kafka, env) = (deployment.kafka_config(), pipeline.env().to_vec());
-        Self::of(&url, slot, kafka, env, Of::Whole(pipeline)).await
+        Self::of(Pipeline::new().await).await
     }
 
-    async fn of(
-        url: &str,
-        slot: String,
-        kafka: KafkaConfig,
-        env: Vec<(String, String)>,
-        of: Of,
-    ) -> Self {
-        let pool = database::Pool::new(url, 4, "test").unwrap();
+    async fn of(pipeline: Pipeline) -> Self {
+        let deployment = pipeline.deployment();
+        let pool = database::Pool::new(&deployment.database_url(), 4, "test").unwrap();
         let days = database::outbox::ensure_days(&pool.get().await.unwrap(), 7)
             .await
             .unwrap();
         assert_eq!((days.busy, days.blocked), (0, 0));
-        let (sql, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
-            .await
-            .unwrap();
-        // Ends when the client is dropped.
-        let _connection = tokio::spawn(connection);
         Self {
-            sql,
+            sql: deployment.sql().await,
             pool,
-            kafka,
-            slot,
-            env,
-            servers: Servers::get().await,
-            _of: of,
+            kafka: deployment.kafka_config(),
+            slot: deployment.slot(),
+            pipeline,
         }
     }
 
@@ -119,21 +94,19 @@ impl Rig {
         service: Service,
         options: &[(&str, &str)],
     ) -> ServiceProcess {
-        let quick = QUICK.iter().chain(options);
-        let mut env = self.env.clone();
-        env.extend(quick.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
-        let instance = self.servers.instance();
-        let name = format!("{}-{}", self.kafka.namespace, service.name());
-        let process = service
-            .spawn(instance, &binary(service), &env, &instance.log_path(&name))
-            .unwrap();
-        ready(process).await
+        ready(self.spawn(service, options)).await
+    }
+
+    /// Starts a service as a process and does not wait.
+    pub(crate) fn spawn(&self, service: Service, options: &[(&str, &str)]) -> ServiceProcess {
+        let quick: Vec<_> = QUICK.iter().chain(options).copied().collect();
+        self.pipeline.spawn(service, &quick)
     }
 
     /// A configuration with short waits and an admin port of its own, and its address.
     pub(crate) fn config(&self, options: &[(&str, &str)]) -> (Config, String) {
         let admin = free_address();
-        let mut env = self.env.clone();
+        let mut env = self.pipeline.env().to_vec();
         let own = [("TIDELINE_SWEEP__ADMIN", admin.as_str())];
         env.extend(
             QUICK

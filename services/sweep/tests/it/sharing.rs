@@ -22,7 +22,9 @@ async fn d_10_two_sweepers_publish_each_row_once() {
         let _at: i64 = rig.one(&jump).await;
         posts.extend(rig.posts(1_000).await);
     }
+    // One alone would take a quarter of a minute, so the other has time to come.
     let small = [
+        ("TIDELINE_SWEEP__RATE", "200"),
         ("TIDELINE_SWEEP__CLAIM_BATCH", "50"),
         ("TIDELINE_POSTGRES__POOL_SIZE", "6"),
     ];

@@ -27,7 +27,7 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) async fn start() -> Self {
-        Self::start_with(Deployment::new().await, &[]).await
+        Self::start_with(Deployment::without_timelines().await, &[]).await
     }
 
     /// With settings that win over the deployment's.

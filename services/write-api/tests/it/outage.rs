@@ -16,7 +16,7 @@ use crate::app::{App, problem};
 
 #[tokio::test]
 async fn d_12_postgres_away_is_a_503_and_back_is_a_201() {
-    let deployment = Deployment::new().await;
+    let deployment = Deployment::without_timelines().await;
     let url = deployment.database_url();
     let server = url
         .split('@')

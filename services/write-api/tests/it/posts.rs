@@ -1,7 +1,13 @@
 //! Creating, repeating and deleting posts.
 
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
 use reqwest::Method;
 use serde_json::json;
+use testkit::eventually_within;
 
 use crate::app::{App, answer, problem};
 
@@ -104,11 +110,28 @@ async fn d_2_fifty_at_once_make_one_post() {
     let app = App::start().await;
     let alice = app.user("alice").await;
     let request = json!({ "client_post_id": "same", "body": "once" });
-    let answers =
-        futures::future::join_all((0..50).map(|_| app.post(&alice, request.clone()))).await;
+    // All share a few connections: when Postgres stalls, some wait too long for theirs and come
+    // again, as the 503 asks them to.
+    let (minute, refused) = (Duration::from_secs(60), AtomicUsize::new(0));
+    let post = || {
+        eventually_within(minute, "another answer than 503", async || {
+            let answer = app.post(&alice, request.clone()).await;
+            if answer.0 == 503 {
+                refused.fetch_add(1, Ordering::Relaxed);
+                return None;
+            }
+            Some(answer)
+        })
+    };
+    let answers = futures::future::join_all((0..50).map(|_| post())).await;
     let created = answers.iter().filter(|(status, _)| *status == 201).count();
     let replayed = answers.iter().filter(|(status, _)| *status == 200).count();
-    assert_eq!((created, replayed), (1, 49), "{answers:?}");
+    assert_eq!(created + replayed, 50, "{answers:?}");
+    assert!(created <= 1, "{answers:?}");
+    // A 503 may have been the answer to the one that made the post.
+    if refused.into_inner() == 0 {
+        assert_eq!(created, 1, "{answers:?}");
+    }
     let first = &answers[0].1;
     assert!(answers.iter().all(|(_, post)| post == first));
     assert_eq!(app.count("select count(*) from tideline.posts").await, 1);
