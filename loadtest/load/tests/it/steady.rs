@@ -37,8 +37,9 @@ back_after = "500ms"
 celebrity_share = 0.5
 [probe]
 share = 0.2
-# The machine that runs tests has other things to do.
+# The machine that runs tests has other things to do, and its servers stand still for seconds.
 [thresholds]
+failed = 40
 scheduler_lag_p99 = "30s"
 [thresholds.last_follower_p99]
 under_100 = "60s"
@@ -57,6 +58,7 @@ arrivals = { process = "constant", rate = 10.0 }
 follows = 5
 arrivals = { process = "constant", rate = 3.0 }
 [thresholds]
+failed = 20
 scheduler_lag_p99 = "30s"
 "#;
 
