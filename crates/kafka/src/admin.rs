@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use rdkafka::{
     TopicPartitionList,
     consumer::{BaseConsumer, Consumer as _},
+    metadata::MetadataPartition,
     topic_partition_list::Offset,
 };
 
@@ -103,6 +104,19 @@ impl Admin {
         .await
     }
 
+    /// How many copies of each partition are in sync with its leader, which counts as one.
+    ///
+    /// # Errors
+    /// When the broker does not answer or the topic does not exist.
+    pub async fn copies_in_sync(&self, topic: &str) -> Result<BTreeMap<i32, usize>, Error> {
+        let (client, topic) = (Arc::clone(&self.client), topic.to_owned());
+        blocking("metadata", move || {
+            let copies = |partition: &MetadataPartition| (partition.id(), partition.isr().len());
+            of_partitions(&client, &topic, copies)
+        })
+        .await
+    }
+
     /// What `group` has committed of each partition of `topic`; `None` where it has nothing.
     ///
     /// # Errors
@@ -151,16 +165,22 @@ impl std::fmt::Debug for Admin {
 }
 
 fn partitions(client: &Observer, topic: &str) -> Result<Vec<i32>, Error> {
+    of_partitions(client, topic, MetadataPartition::id)
+}
+
+fn of_partitions<T, C: FromIterator<T>>(
+    client: &Observer,
+    topic: &str,
+    ask: impl Fn(&MetadataPartition) -> T,
+) -> Result<C, Error> {
     let metadata = client
         .fetch_metadata(Some(topic), REQUEST_TIMEOUT)
         .map_err(|source| request("metadata", source))?;
     let found = metadata.topics().iter().find(|found| found.name() == topic);
     match found {
-        Some(found) if found.error().is_none() && !found.partitions().is_empty() => Ok(found
-            .partitions()
-            .iter()
-            .map(rdkafka::metadata::MetadataPartition::id)
-            .collect()),
+        Some(found) if found.error().is_none() && !found.partitions().is_empty() => {
+            Ok(found.partitions().iter().map(ask).collect())
+        }
         _ => Err(Error::TopicMissing {
             topic: topic.to_owned(),
         }),

@@ -73,8 +73,8 @@ struct Running<'a> {
     wake: Instant,
     tasks: JoinSet<Done>,
     saving: bool,
-    /// A position that came meanwhile.
-    unsaved: Option<pgoutput::Lsn>,
+    /// A position that came meanwhile, and the server that it is of.
+    unsaved: Option<(SystemIdentity, pgoutput::Lsn)>,
     told: Option<(State, String)>,
 }
 
@@ -325,9 +325,14 @@ impl Running<'_> {
 
     fn save(&mut self, confirmed: pgoutput::Lsn) {
         // One at a time; only the last of those that wait is of use.
-        if self.saving {
-            self.unsaved = Some(confirmed);
-        } else if let Some(system) = self.system.clone() {
+        self.unsaved = self.system.clone().map(|system| (system, confirmed));
+        if !self.saving {
+            self.save_next();
+        }
+    }
+
+    fn save_next(&mut self) {
+        if let Some((system, confirmed)) = self.unsaved.take() {
             self.saving = true;
             let positions = self.parts.source.positions.clone();
             self.tasks
@@ -340,9 +345,7 @@ impl Running<'_> {
         if let Err(error) = outcome {
             warn!(error = %chain(&error), "position not noted");
         }
-        if let Some(confirmed) = self.unsaved.take() {
-            self.save(confirmed);
-        }
+        self.save_next();
     }
 
     fn enter(&mut self, state: State, text: String) {

@@ -34,6 +34,13 @@ async fn created_once_and_as_declared() {
             .expect("a count"),
         12
     );
+    let copies = broker.admin.copies_in_sync(&broker.topic).await;
+    let copies = copies.expect("an answer");
+    assert_eq!(
+        (copies.len(), copies.values().max()),
+        (12, Some(&1)),
+        "one broker"
+    );
 }
 
 #[tokio::test]

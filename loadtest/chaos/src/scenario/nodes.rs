@@ -5,8 +5,9 @@
 
 use std::time::{Duration, Instant};
 
-use events::Stage;
+use events::{Stage, topic::TopicKind};
 use futures::future::join_all;
+use kafka::Admin;
 use testkit::Signal;
 use tokio::net::TcpStream;
 
@@ -17,6 +18,8 @@ use crate::{Run, account, metrics};
 const AWAY: Duration = Duration::from_secs(20);
 /// Longer than the others take to agree that a node is gone, and to go on without it.
 const MOVED_WITHIN: Duration = Duration::from_secs(45);
+/// Longer than a relay takes to enter in the ledger what was acknowledged.
+const ENTERED_WITHIN: Duration = Duration::from_secs(3);
 /// A node that comes back takes its time on a small machine.
 const LIMIT: Duration = Duration::from_secs(420);
 const COUNT: usize = 3;
@@ -128,8 +131,19 @@ async fn below_min_in_sync(run: &mut Run) -> anyhow::Result<Proof> {
     let lost: Vec<usize> = (0..COUNT).filter(|number| *number != kept).collect();
     let brokers = run.flow().pipeline().deployment().brokers();
     let _ended = join_all(lost.iter().map(|&number| brokers.kill(number))).await;
-    // What two had taken before is acknowledged by now, or never.
-    tokio::time::sleep(Duration::from_secs(6)).await;
+    // Until the cluster knows that both are gone, what one of them had taken is acknowledged still.
+    let config = run.flow().pipeline().deployment().kafka_config();
+    let (admin, topic) = (
+        Admin::new(&config)?,
+        config.namespace.topic(TopicKind::Posts),
+    );
+    run.until(MOVED_WITHIN, "one copy is left in sync", async |_| {
+        let copies = admin.copies_in_sync(&topic).await.unwrap_or_default();
+        let alone = !copies.is_empty() && copies.values().all(|&copies| copies == 1);
+        Ok(alone.then_some(()))
+    })
+    .await?;
+    tokio::time::sleep(ENTERED_WITHIN).await;
     run.more_posts(5).await?;
     let before = confirmed_and_published(run).await?;
     let waiting = run.missing(Stage::Published).await?;
