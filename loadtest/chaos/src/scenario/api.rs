@@ -25,7 +25,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         fault: |run| Box::pin(killed_after_commit(run)),
         sweep: Sweep::May,
         limit: LIMIT,
-        quick: true,
+        quick: false,
         stands: Stands::Green,
     },
     Scenario {

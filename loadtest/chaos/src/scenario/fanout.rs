@@ -33,7 +33,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         fault: |run| Box::pin(killed_mid_page(run)),
         sweep: Sweep::Counts,
         limit: LIMIT,
-        quick: true,
+        quick: false,
         stands: Stands::Green,
     },
     Scenario {

@@ -33,7 +33,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         fault: |run| Box::pin(unconfirmed(run)),
         sweep: Sweep::Counts,
         limit: LIMIT,
-        quick: true,
+        quick: false,
         stands: Stands::Green,
     },
     Scenario {
@@ -66,7 +66,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         fault: |run| Box::pin(taken_over(run)),
         sweep: Sweep::Counts,
         limit: LIMIT,
-        quick: true,
+        quick: false,
         stands: Stands::Green,
     },
 ];
