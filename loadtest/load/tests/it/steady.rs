@@ -58,7 +58,7 @@ arrivals = { process = "constant", rate = 10.0 }
 follows = 5
 arrivals = { process = "constant", rate = 3.0 }
 [thresholds]
-failed = 20
+failed = 10
 scheduler_lag_p99 = "30s"
 "#;
 
